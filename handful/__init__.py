@@ -1,0 +1,1 @@
+"""Text classification from a handful of examples."""

@@ -1,0 +1,58 @@
+"""The attention generator: from the signatures of a text's words to a weight for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .functional import Array, Offsets, array_namespace, as_like, segment_softmax
+from .lstm import bilstm, initial_bilstm
+
+Parameters = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class AttentionGenerator:
+    """h = biLSTM([s; t]), αᵢ = softmax over the text of v·hᵢ (Bao et al., 2020, Eq. 3).
+
+    It sees statistics of words, never the words, so what it learns holds for words it has not met. `network="mlp"` looks at each
+    word alone (the ablation without the biLSTM), `embeddings=True` shows it the word vectors as well (the ablation with them).
+    """
+
+    signals: tuple[str, ...] = ("s", "t")
+    network: Literal["bilstm", "mlp"] = "bilstm"
+    embeddings: bool = False
+    hidden: int = 25  # a direction
+    dropout: float = 0.1
+
+    def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
+        """Fresh parameters, for word vectors of `dim` numbers."""
+        inputs = len(self.signals) + (dim if self.embeddings else 0)
+        bound = (2 * self.hidden) ** -0.5
+        query = rng.uniform(-bound, bound, 2 * self.hidden).astype(np.float32)
+        if self.network == "bilstm":
+            return {"query": query, **initial_bilstm(rng, inputs, self.hidden)}
+        weight = rng.uniform(-1, 1, (inputs, 2 * self.hidden)).astype(np.float32) * inputs**-0.5
+        return {"query": query, "weight": weight, "bias": np.zeros(2 * self.hidden, np.float32)}
+
+    def __call__(
+        self, parameters: Parameters, inputs: Array, offsets: Offsets, noise: np.random.Generator | None = None
+    ) -> Array:
+        """Attention (words,) from inputs (words, signals [+ dim]); `noise` switches dropout on."""
+        if self.network == "bilstm":
+            hidden = bilstm(parameters, inputs, offsets)  # (words, 2 hidden)
+        else:
+            xp = array_namespace(inputs)
+            hidden = xp.clip(inputs @ parameters["weight"] + parameters["bias"], 0, None)  # (words, 2 hidden)
+        if noise is not None and self.dropout:
+            hidden = hidden * as_like(_dropout_mask(noise, tuple(hidden.shape), self.dropout), hidden)
+        return segment_softmax(hidden @ parameters["query"], offsets)
+
+
+def _dropout_mask(noise: np.random.Generator, shape: tuple[int, ...], rate: float) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """0 with probability `rate`, else 1 / (1 - rate); two random bytes a number are enough, and quick."""
+    numbers = np.frombuffer(noise.bytes(2 * int(np.prod(shape))), np.uint16).reshape(shape)
+    return (numbers >= rate * 65536) * np.float32(1 / (1 - rate))

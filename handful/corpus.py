@@ -1,0 +1,289 @@
+"""Labelled texts as ragged arrays, the readers that make them, and the split of their classes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from .errors import DataError
+from .functional import Offsets
+from .text import Vocabulary, words_of
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+LONGEST = 500  # words kept of a text
+OPENERS = {".xz": lzma.open, ".gz": gzip.open}
+DATA_VARIABLE = "HANDFUL_DATA"
+
+
+def ragged_positions(starts: Ints, lengths: Ints) -> Ints:
+    """The positions start, start + 1, ... of several stretches, one stretch after the other.
+
+    >>> ragged_positions(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Ragged documents. A word's id serves the statistics, its row the vectors: the same number for a static table."""
+
+    ids: Ints  # (words,)
+    offsets: Offsets  # (documents + 1,)
+    table: np.ndarray[Any, np.dtype[np.float32]]  # (rows, dim)
+    rows: Ints  # (words,)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Ints:
+        """Number of words of each document."""
+        return np.diff(self.offsets)
+
+    def select(self, documents: Ints) -> Texts:
+        """These documents, in this order."""
+        lengths = self.lengths[documents]
+        where = ragged_positions(self.offsets[documents], lengths)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return replace(self, ids=self.ids[where], rows=self.rows[where], offsets=offsets)
+
+
+def join_texts(parts: Sequence[Texts]) -> Texts:
+    """The documents of several parts that share one table, one part after the other."""
+    ids, rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "rows"))
+    lengths = np.concatenate([part.lengths for part in parts])
+    return replace(parts[0], ids=ids, rows=rows, offsets=np.concatenate([[0], np.cumsum(lengths)]))
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Labelled documents as word ids: document i is `ids[offsets[i]:offsets[i + 1]]`."""
+
+    ids: Ints
+    offsets: Offsets
+    labels: Ints  # (documents,), positions in `classes`
+    classes: tuple[str, ...]
+    vocabulary: Vocabulary
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def texts(self, table: np.ndarray[Any, np.dtype[np.float32]]) -> Texts:
+        """The documents with a static table of vectors, a row for each word of the vocabulary."""
+        return Texts(self.ids, self.offsets, table, rows=self.ids)
+
+    def words(self, document: int) -> list[str]:
+        """The words of one document."""
+        return [self.vocabulary.words[i] for i in self.ids[self.offsets[document] : self.offsets[document + 1]]]
+
+    def word_counts(self) -> Ints:
+        """How often each word occurs in each class: (classes, vocabulary)."""
+        where = np.repeat(self.labels, np.diff(self.offsets)) * len(self.vocabulary) + self.ids
+        return np.bincount(where, minlength=len(self.classes) * len(self.vocabulary)).reshape(len(self.classes), -1)
+
+    def document_counts(self) -> Ints:
+        """In how many documents of each class each word occurs: (classes, vocabulary)."""
+        documents = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        pairs = np.unique(documents * len(self.vocabulary) + self.ids)
+        where = self.labels[pairs // len(self.vocabulary)] * len(self.vocabulary) + pairs % len(self.vocabulary)
+        return np.bincount(where, minlength=len(self.classes) * len(self.vocabulary)).reshape(len(self.classes), -1)
+
+    def keep_words(self, known: np.ndarray[Any, np.dtype[np.bool_]]) -> Corpus:
+        """Without the words that have no vector, so that they are neither counted nor attended to."""
+        kept = known[self.ids]
+        offsets = np.concatenate([[0], np.cumsum(kept)])[self.offsets]
+        return replace(self, ids=self.ids[kept], offsets=offsets)
+
+
+def make_corpus(
+    texts: Iterable[str | Sequence[str]], labels: Iterable[str], classes: Sequence[str] = (), longest: int = LONGEST
+) -> Corpus:
+    """A corpus from texts (raw, or lists of words) and class names, `longest` words of each.
+
+    >>> corpus = make_corpus(["Good food!", "bad food"], ["yes", "no"])
+    >>> corpus.classes, corpus.words(1)
+    (('yes', 'no'), ['bad', 'food'])
+    """
+    vocabulary, names = Vocabulary(), Vocabulary(list(classes))
+    documents = [vocabulary.ids(words_of(text)[:longest]) for text in texts]
+    offsets = np.concatenate([[0], np.cumsum([len(document) for document in documents])]).astype(np.int64)
+    ids = np.concatenate(documents) if documents else np.empty(0, np.int64)
+    return Corpus(ids, offsets, names.ids(labels), tuple(names.words), vocabulary)
+
+
+# Reading
+
+
+def open_text(path: Path) -> IO[str]:
+    """A text file, plain or compressed by xz or gzip."""
+    try:
+        opener: Any = OPENERS.get(path.suffix, open)
+        stream: IO[str] = opener(path, "rt", encoding="utf-8")
+        return stream
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror or error}. Check the path.") from error
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines of a text file."""
+    with open_text(path) as stream:
+        try:
+            yield from enumerate(stream, 1)
+        except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
+            raise DataError(f"{path} cannot be read to its end: {error}. Fetch or write the file again.") from error
+
+
+def _example(path: Path, number: int, line: str) -> tuple[list[str], str]:
+    """The words and the label of one line."""
+    place = f"{path}, line {number}"
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{place} is not JSON ({error.msg}): write one JSON object a line.") from error
+    if not isinstance(row, dict):
+        raise DataError(f"{place} is not a JSON object: write one object with text and label a line.")
+    text = row.get("text", row.get("sentence"))
+    if text is None:
+        raise DataError(f"{place} has no text: give each line a key text (or sentence).")
+    if not isinstance(text, str) and not (isinstance(text, list) and all(isinstance(word, str) for word in text)):
+        raise DataError(f"{place} has a text that is neither a string nor a list of words: make it one of the two.")
+    label = row.get("label")
+    if isinstance(label, bool) or not isinstance(label, (str, int)):
+        raise DataError(f"{place} has no label: give each line a key label, a number or a name.")
+    return words_of(text), str(label)
+
+
+def read_corpus(path: str | Path, longest: int = LONGEST, skip_empty: bool = False) -> Corpus:
+    """A corpus from JSON lines with `text` or `sentence` (a string or a list of words) and `label` (a number or a name)."""
+    path = Path(path)
+    texts, labels = [], []
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        words, label = _example(path, number, line)
+        if not words and not skip_empty:
+            raise DataError(f"{path}, line {number} has an empty text: remove the line, or skip such lines (--skip-empty).")
+        if words:
+            texts.append(words)
+            labels.append(label)
+    if not texts:
+        raise DataError(f"{path} has no examples: write one JSON object with text and label a line.")
+    numbered = all(label.lstrip("-").isdigit() for label in labels)
+    classes = sorted(set(labels), key=int if numbered else str)
+    corpus = make_corpus(texts, labels, classes, longest)
+    return replace(corpus, classes=_class_names(path, corpus.classes))
+
+
+def _class_names(path: Path, classes: tuple[str, ...]) -> tuple[str, ...]:
+    """Names from a file `*.classes.json` beside the data, where there is one."""
+    names = path.with_name(path.name.split(".")[0] + ".classes.json")
+    if not names.exists():
+        return classes
+    by_number = read_json(names)
+    return tuple(str(by_number.get(label, label)) for label in classes)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file."""
+    with open_text(path) as stream:
+        try:
+            value = json.load(stream)
+        except ValueError as error:
+            raise DataError(f"{path} is not JSON ({error}): correct the file.") from error
+    if not isinstance(value, dict):
+        raise DataError(f"{path} does not hold a JSON object: correct the file.")
+    return value
+
+
+# Splits
+
+
+@dataclass(frozen=True)
+class ClassSplit:
+    """Which classes serve meta-training, validation and meta-testing; no class serves twice."""
+
+    train: tuple[int, ...]
+    val: tuple[int, ...]
+    test: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        everything = self.train + self.val + self.test
+        if len(set(everything)) < len(everything):
+            raise DataError("A class stands in two parts of the split: give each class to one of train, val, test.")
+
+
+def read_split(path: str | Path, corpus: Corpus, name: str = "") -> ClassSplit:
+    """A split from a JSON object with train, val and test, each a list of class names or numbers.
+
+    A file that holds the splits of several data sets is an object of such objects; `name` chooses one.
+    """
+    path = Path(path)
+    parts = read_json(path)
+    if "train" not in parts:
+        if name not in parts:
+            raise DataError(f"{path} has no split for {name!r}: it has {', '.join(parts) or 'none'}.")
+        parts = parts[name]
+    missing = {"train", "val", "test"} - set(parts)
+    if missing:
+        raise DataError(f"{path} lacks {', '.join(sorted(missing))}: a split has train, val and test.")
+    numbers = {corpus_class: number for number, corpus_class in enumerate(corpus.classes)}
+    return ClassSplit(*(_class_numbers(path, parts[part], numbers) for part in ("train", "val", "test")))
+
+
+def _class_numbers(path: Path, labels: Sequence[str | int], numbers: Mapping[str, int]) -> tuple[int, ...]:
+    found = [label if isinstance(label, int) else numbers.get(label, -1) for label in labels]
+    unknown = [str(label) for label, number in zip(labels, found, strict=True) if not 0 <= number < len(numbers)]
+    if unknown:
+        raise DataError(f"{path} names classes that the data does not have: {', '.join(unknown)}. Correct the split.")
+    return tuple(found)
+
+
+# Data sets by name
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A corpus with its class split."""
+
+    name: str
+    corpus: Corpus
+    split: ClassSplit
+
+
+def find_data(data: str) -> tuple[Path, Path | None]:
+    """The files of a data set: the packaged `demo`, a path, or a name in the folder that HANDFUL_DATA names."""
+    if data == "demo":
+        folder = Path(str(files("handful") / "data"))
+        return folder / "demo.jsonl", folder / "demo.split.json"
+    if Path(data).is_file():
+        beside = [Path(data).with_name(Path(data).name.split(".")[0] + ".split.json"), Path(data).with_name("splits.json")]
+        return Path(data), next((path for path in beside if path.exists()), None)
+    folder = Path(os.environ.get(DATA_VARIABLE, ""))
+    for ending in (".json.xz", ".jsonl.xz", ".json.gz", ".jsonl.gz", ".jsonl", ".json"):
+        if os.environ.get(DATA_VARIABLE) and (folder / (data + ending)).is_file():
+            return folder / (data + ending), folder / "splits.json"
+    raise DataError(
+        f"There is no data {data!r}: give demo, the path of a file, or a name in the folder that {DATA_VARIABLE} names."
+    )
+
+
+def load_dataset(data: str, split: str | Path | None = None, longest: int = LONGEST, skip_empty: bool = False) -> Dataset:
+    """A data set by name or path, with the split given or the one beside it."""
+    path, beside = find_data(data)
+    corpus = read_corpus(path, longest, skip_empty)
+    where = split or beside
+    if where is None:
+        raise DataError(f"{path} has no class split beside it: name one (--split FILE) with train, val and test.")
+    name = path.name.split(".")[0]
+    return Dataset(name, corpus, read_split(where, corpus, name))

@@ -1,0 +1,113 @@
+"""Word vectors from files: word2vec, GloVe and fastText text files (plain, gz, xz, zip), and `.npz`.
+
+Text files are streamed: only the words asked for, and the first ones of the file, are kept.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from ..corpus import OPENERS
+from ..errors import DataError
+from ..progress import track_file
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+FREQUENT = 20_000  # such files are sorted by frequency: the first rows are the frequent words
+
+
+@contextmanager
+def _open_stream(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """The stream of text, and the raw file under it whose position tells how far the reading is."""
+    with path.open("rb") as raw:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(raw) as archive, archive.open(archive.namelist()[0]) as stream:
+                yield stream, raw
+        elif path.suffix in OPENERS:
+            with OPENERS[path.suffix](raw, "rb") as stream:  # type: ignore[operator]
+                yield stream, raw
+        else:
+            yield io.BufferedReader(raw), raw  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """Word vectors in one file. In an `.npz`, `words` (n,) are strings and `vectors` (n, dim) numbers."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @cached_property
+    def dim(self) -> int:
+        if self.path.suffix == ".npz":
+            return int(self._arrays[1].shape[1])
+        return len(next(self._rows())[1].split())
+
+    def lookup_with_frequent(self, words: Sequence[str]) -> tuple[Floats, Floats]:
+        """The words' vectors (zeros for those the file lacks), and those of the first words of the file."""
+        wanted = {word: number for number, word in enumerate(words)}
+        vectors = np.zeros((len(words), self.dim), np.float32)
+        if self.path.suffix == ".npz":
+            names, table = self._arrays
+            found = [(wanted[word], row) for row, word in enumerate(names) if word in wanted]
+            if found:
+                here, there = np.array(found).T
+                vectors[here] = table[there]
+            return vectors, table[:FREQUENT].astype(np.float32)
+        frequent = []
+        for number, (word, numbers) in enumerate(self._rows()):
+            if number < FREQUENT or word in wanted:
+                vector = self._parse(word, numbers)
+                if number < FREQUENT:
+                    frequent.append(vector)
+                if word in wanted:
+                    vectors[wanted[word]] = vector
+        return vectors, np.stack(frequent)
+
+    def _parse(self, word: str, numbers: str) -> Floats:
+        try:
+            vector = np.array(numbers.split(), np.float32)
+        except ValueError as error:
+            raise DataError(f"{self.path}, word {word!r}: {error}. Use a word2vec, GloVe or fastText text file.") from error
+        if len(vector) != self.dim:
+            raise DataError(
+                f"{self.path}, word {word!r} has {len(vector)} numbers where others have {self.dim}: fetch the file again."
+            )
+        return vector
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        """Each word with its numbers, unparsed; a word2vec header is passed over."""
+        try:
+            with _open_stream(self.path) as (stream, raw):
+                size = self.path.stat().st_size
+                for number, line in enumerate(track_file(stream, raw, size, f"Reading {self.path.name}")):
+                    word, _, numbers = line.decode("utf-8", "replace").rstrip().partition(" ")
+                    if number == 0 and numbers.isdigit():
+                        continue
+                    if numbers:
+                        yield word, numbers
+        except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile) as error:
+            raise DataError(f"{self.path} cannot be read to its end: {error}. Fetch the file again.") from error
+
+    @cached_property
+    def _arrays(self) -> tuple[list[str], Floats]:
+        try:
+            with np.load(self.path, allow_pickle=False) as arrays:
+                words, vectors = arrays["words"], arrays["vectors"]
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise DataError(f"{self.path} is not a table of words and vectors ({error}): make it again.") from error
+        if vectors.ndim != 2 or len(words) != len(vectors):
+            raise DataError(f"{self.path} has {len(words)} words and vectors of shape {vectors.shape}: make it again.")
+        return words.tolist(), vectors

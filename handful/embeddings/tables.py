@@ -1,0 +1,130 @@
+"""What a word table is, how its vectors are prepared, and how `--vectors A+B:unit` becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import DataError, SettingError
+from .files import FileTable
+from .wordllama import WordLlama
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+PREPARATIONS = ("raw", "unit", "centred")
+COMMON_COMPONENTS = 2
+
+
+class WordVectors(Protocol):
+    """Anything that turns words into vectors."""
+
+    dim: int
+
+    def lookup(self, words: Sequence[str]) -> Floats:
+        """A row a word, (words, dim); a row of zeros for a word that the table does not have."""
+        ...
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A transformation of a whole table, fitted once on its frequent words so that it does not depend on the corpus.
+
+    `raw` keeps the lengths of the vectors, `unit` makes them 1, `centred` also removes the mean and the leading common
+    components (Mu and Viswanath, 2018). In each case the table is then scaled so that its frequent words have a length of 1 in
+    the quadratic mean: tables side by side weigh the same.
+    """
+
+    unit: bool
+    mean: Floats  # (dim,)
+    components: Floats  # (components, dim)
+    scale: float
+
+    @classmethod
+    def fit(cls, kind: str, frequent: Floats) -> Preparation:
+        """From the vectors of the table's frequent words."""
+        dim = frequent.shape[1]
+        mean, components = np.zeros(dim, np.float32), np.zeros((0, dim), np.float32)
+        if kind == "centred":
+            vectors = _unit_rows(frequent)
+            mean = vectors.mean(axis=0)
+            values, directions = np.linalg.eigh((vectors - mean).T @ (vectors - mean))
+            components = directions[:, ::-1][:, :COMMON_COMPONENTS].T.copy()
+            del values
+        unscaled = cls(kind != "raw", mean, components, 1.0)
+        lengths = np.linalg.norm(unscaled(frequent), axis=1)
+        return cls(kind != "raw", mean, components, float(1 / np.sqrt(np.mean(lengths**2))))
+
+    def __call__(self, vectors: Floats) -> Floats:
+        """Prepared vectors; zero rows stay zero."""
+        missing = ~vectors.any(axis=1)
+        if self.unit:
+            vectors = _unit_rows(vectors)
+        vectors = vectors - self.mean
+        vectors = vectors - (vectors @ self.components.T) @ self.components
+        vectors = vectors * np.float32(self.scale)
+        vectors[missing] = 0
+        return vectors
+
+
+def _unit_rows(vectors: Floats) -> Floats:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One table with its preparation."""
+
+    table: WordLlama | FileTable
+    kind: str
+
+    @property
+    def dim(self) -> int:
+        return self.table.dim
+
+    def lookup(self, words: Sequence[str]) -> Floats:
+        vectors, frequent = self.table.lookup_with_frequent(words)
+        if not np.isfinite(vectors).all():
+            word = words[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
+            raise DataError(f"{self.table.name} gives {word!r} a vector that is not finite (NaN or infinite): mend the table.")
+        return Preparation.fit(self.kind, frequent)(vectors)
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Several tables, their vectors one after the other; a word missing from one still has the others."""
+
+    tables: tuple[WordVectors, ...]
+
+    @property
+    def dim(self) -> int:
+        return sum(table.dim for table in self.tables)
+
+    def lookup(self, words: Sequence[str]) -> Floats:
+        return np.concatenate([table.lookup(words) for table in self.tables], axis=1)
+
+
+def load_vectors(names: str) -> WordVectors:
+    """Tables by name, joined by `+`, each `wordllama` or a path, each with its preparation after a colon.
+
+    `wordllama` is raw unless told otherwise (its lengths carry importance), a file is centred. For example
+    `wordllama`, `glove.6B.100d.txt.gz`, `wordllama+wiki.en.vec:unit`.
+    """
+    tables = tuple(_one_table(name) for name in names.split("+"))
+    return tables[0] if len(tables) == 1 else SideBySide(tables)
+
+
+def _one_table(name: str) -> WordVectors:
+    source, colon, kind = name.rpartition(":")
+    if not colon or "/" in kind or "\\" in kind:  # no preparation named; a Windows drive has a colon too
+        source, kind = name, ""
+    if kind and kind not in PREPARATIONS:
+        raise SettingError(f"There is no preparation {kind!r} of vectors: choose one of {', '.join(PREPARATIONS)}.")
+    if source in ("wordllama", "wordllama-mean"):
+        return Prepared(WordLlama("mean" if source.endswith("mean") else "sum"), kind or "raw")
+    if not Path(source).is_file():
+        raise DataError(f"There are no vectors {source!r}: give wordllama, or the path of a vector file (--vectors).")
+    return Prepared(FileTable(Path(source)), kind or "centred")

@@ -1,0 +1,70 @@
+"""The packaged default: wordllama's table of sub-words, read straight from its wheel (its own loader wants a network)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..functional import weighted_bag
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+FREQUENT = 20_000
+
+
+@dataclass(frozen=True)
+class WordLlama:
+    """A word is the sum (or the mean) of its pieces, so every word has a vector."""
+
+    pieces: str = "sum"
+    name: str = "wordllama"
+    dim: int = 256
+
+    @cached_property
+    def _folder(self) -> Path:
+        spec = find_spec("wordllama")  # found, not imported: the package itself is not needed
+        if spec is None or spec.origin is None:
+            raise ImportError("wordllama, which carries the default word vectors, is not installed: pip install wordllama.")
+        return Path(spec.origin).parent
+
+    @cached_property
+    def _table(self) -> Floats:
+        from safetensors.numpy import load_file
+
+        tensors = load_file(self._folder / "weights" / "l2_supercat_256.safetensors")
+        return tensors["embedding.weight"].astype(np.float32)  # (32000, 256)
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(self._folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer
+
+    def lookup(self, words: Sequence[str]) -> Floats:
+        """A row a word: (words, 256)."""
+        pieces = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(words), add_special_tokens=False)]
+        lengths = np.array([len(ids) for ids in pieces], np.int64)
+        weights = np.ones(lengths.sum(), np.float32)
+        if self.pieces == "mean":
+            weights = np.repeat(1 / np.maximum(lengths, 1), lengths).astype(np.float32)
+        rows = np.concatenate([np.array(ids, np.int64) for ids in pieces]) if pieces else np.empty(0, np.int64)
+        vectors: Floats = weighted_bag(self._table, rows, weights, np.concatenate([[0], np.cumsum(lengths)]))
+        return vectors
+
+    def lookup_with_frequent(self, words: Sequence[str]) -> tuple[Floats, Floats]:
+        """The words' vectors, and those of the language's most frequent words."""
+        return self.lookup(words), self._frequent
+
+    @cached_property
+    def _frequent(self) -> Floats:
+        from wordfreq import top_n_list
+
+        return self.lookup(top_n_list("en", FREQUENT))

@@ -1,0 +1,82 @@
+"""Meta-testing: episodes to accuracies, accuracies to a mean with its interval, two methods to a paired difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from .corpus import Texts
+from .episodes import EpisodeSampler
+from .errors import SettingError
+from .functional import cross_entropy
+from .model import EpisodeBatch, FewShotModel
+from .parallel import parallel_map
+from .progress import track
+
+Floats = np.ndarray[Any, Any]
+NORMAL_95 = 1.959964  # two-sided 95 % of a normal distribution
+BATCH = 8  # episodes in one pass: more gains no speed and costs memory
+CHUNK = 40  # episodes of one parallel job; not a function of the number of workers, so that results are not either
+
+
+@dataclass(frozen=True)
+class Score:
+    """A mean over episodes with the half-width of its 95 % interval."""
+
+    mean: float
+    ci95: float
+    episodes: int
+
+    @classmethod
+    def of(cls, values: Floats) -> Score:
+        """From one value an episode."""
+        deviation = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+        return cls(float(np.mean(values)), NORMAL_95 * deviation / len(values) ** 0.5, len(values))
+
+    def __str__(self) -> str:
+        return f"{100 * self.mean:.1f} ± {100 * self.ci95:.1f}"
+
+
+def paired_difference(first: Floats, second: Floats) -> Score:
+    """Mean of first - second over the same episodes: far narrower than the difference of two intervals."""
+    if len(first) != len(second):
+        raise SettingError(f"A paired difference needs the same episodes: {len(first)} and {len(second)} were given.")
+    return Score.of(np.asarray(first) - np.asarray(second))
+
+
+def score_batch(model: FewShotModel, prepared: EpisodeBatch) -> tuple[Floats, Floats]:
+    """Accuracy and loss of each episode of a batch."""
+    logits = np.asarray(model.logits(prepared))  # (episodes, queries, classes)
+    right = logits.argmax(-1) == prepared.query_targets.argmax(-1)
+    losses = [cross_entropy(*pair) for pair in zip(logits, prepared.query_targets, strict=True)]
+    return right.mean(-1), np.array(losses)
+
+
+def prepare_batches(
+    model: FewShotModel, texts: Texts, sampler: EpisodeSampler, indices: Sequence[int], size: int = BATCH
+) -> Iterator[EpisodeBatch]:
+    """Episodes in batches; those of a batch have the same number of queries."""
+    episodes = (sampler[index] for index in indices)
+    for _, alike in groupby(episodes, key=lambda episode: len(episode.query)):
+        together = list(alike)
+        for start in range(0, len(together), size):
+            yield model.prepare(texts, together[start : start + size])
+
+
+def _evaluate_chunk(model: FewShotModel, texts: Texts, sampler: EpisodeSampler, indices: Sequence[int]) -> Floats:
+    """Accuracies of some episodes, in torch without gradients where it is installed (the compiled LSTM), else in NumPy."""
+    scored = [score_batch(model, prepared) for prepared in prepare_batches(model, texts, sampler, indices)]
+    return np.concatenate([accuracies for accuracies, _ in scored])
+
+
+def evaluate(
+    model: FewShotModel, texts: Texts, sampler: EpisodeSampler, episodes: int = 1000, workers: int = 1, quiet: bool = False
+) -> Floats:
+    """Accuracy of each of the episodes 0, 1, ... of the sampler: the same numbers for any number of workers."""
+    chunks = [range(start, min(start + CHUNK, episodes)) for start in range(0, episodes, CHUNK)]
+    results = parallel_map(_evaluate_chunk, ((model, texts, sampler, chunk) for chunk in chunks), workers)
+    return np.concatenate(list(track(results, "Testing", len(chunks), quiet)))

@@ -1,0 +1,123 @@
+"""Pure algebra, written once for NumPy and for torch arrays; formulas of the paper stand here by their names.
+
+Ragged data is a flat array with `offsets`, a NumPy array of n + 1 positions: document i is `flat[offsets[i]:offsets[i + 1]]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, is_torch_array
+
+Array = Any  # a NumPy array or a torch tensor
+Offsets = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+BAG_CHUNK = 1 << 16  # words gathered at once by the NumPy bag: bounds its memory
+
+
+def as_like(values: np.ndarray[Any, Any], like: Array) -> Array:
+    """A NumPy array as an array of the kind of `like` (no copy)."""
+    return array_namespace(like).asarray(values)
+
+
+def segments(offsets: Offsets) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The document of each word.
+
+    >>> segments(np.array([0, 2, 2, 3]))
+    array([0, 0, 2])
+    """
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def segment_sum(values: Array, offsets: Offsets) -> Array:
+    """Sum of each document's values; 0 for an empty one."""
+    xp = array_namespace(values)
+    total = xp.zeros(len(offsets) - 1, dtype=values.dtype)
+    where = as_like(segments(offsets), values)
+    if is_torch_array(values):
+        return total.index_add(0, where, values)
+    np.add.at(total, where, values)
+    return total
+
+
+def segment_max(values: Array, offsets: Offsets) -> Array:
+    """Maximum of each document's values; 0 for an empty one. Carries no gradient."""
+    xp = array_namespace(values)
+    where = as_like(segments(offsets), values)
+    if is_torch_array(values):
+        zeros = xp.zeros(len(offsets) - 1, dtype=values.dtype)
+        return zeros.scatter_reduce(0, where, values.detach(), "amax", include_self=False)
+    best = np.full(len(offsets) - 1, -np.inf, values.dtype)
+    np.maximum.at(best, where, values)
+    return np.where(np.isinf(best), 0, best)
+
+
+def segment_softmax(scores: Array, offsets: Offsets) -> Array:
+    """Softmax over the words of each document (Eq. 3): the weights of a document sum to one."""
+    where = as_like(segments(offsets), scores)
+    exponentials = array_namespace(scores).exp(scores - segment_max(scores, offsets)[where])
+    return exponentials / segment_sum(exponentials, offsets)[where]
+
+
+def softmax(logits: Array) -> Array:
+    """Softmax over the last axis."""
+    xp = array_namespace(logits)
+    exponentials = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+    return exponentials / xp.sum(exponentials, axis=-1, keepdims=True)
+
+
+def cross_entropy(logits: Array, labels: Array) -> Array:
+    """Mean cross-entropy of logits (..., classes) with one-hot labels of the same shape."""
+    xp = array_namespace(logits)
+    shifted = logits - xp.max(logits, axis=-1, keepdims=True)
+    log_probabilities = shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))
+    return -xp.mean(xp.sum(labels * log_probabilities, axis=-1))
+
+
+def entropy(probabilities: Array) -> Array:
+    """Shannon entropy in nats over the last axis; 0 log 0 is 0."""
+    xp = array_namespace(probabilities)
+    tiny = np.finfo(np.float32).tiny
+    return -xp.sum(probabilities * xp.log(xp.clip(probabilities, tiny, None)), axis=-1)
+
+
+def one_hot(labels: np.ndarray[Any, Any], classes: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Labels (...,) as rows of the identity matrix (..., classes)."""
+    return np.eye(classes, dtype=np.float32)[labels]
+
+
+def ridge_weights(vectors: Array, targets: Array, penalty: Array) -> Array:
+    """W that minimises |ΦW - Y|² + λ|W|² (Eqs. 5 and 6), by the smaller of the two systems, for any leading batch axes."""
+    xp = array_namespace(vectors)
+    rows, columns = vectors.shape[-2:]
+    transposed = xp.matrix_transpose(vectors)  # (..., columns, rows)
+    if rows < columns:
+        gram = vectors @ transposed + penalty * xp.eye(rows, dtype=vectors.dtype)
+        return transposed @ xp.linalg.solve(gram, targets)  # (..., columns, classes)
+    gram = transposed @ vectors + penalty * xp.eye(columns, dtype=vectors.dtype)
+    return xp.linalg.solve(gram, transposed @ targets)  # (..., columns, classes)
+
+
+def weighted_bag(table: Array, rows: np.ndarray[Any, Any], weights: Array, offsets: Offsets) -> Array:
+    """φ(x) = Σ αᵢ f(xᵢ) (Eq. 4) of each document, without a (documents × words × dim) array; differentiable in `weights`."""
+    if is_torch_array(weights):
+        from torch.nn.functional import embedding_bag
+
+        starts = as_like(offsets[:-1], weights)
+        return embedding_bag(as_like(rows, weights), table, starts, mode="sum", per_sample_weights=weights)
+    bags = np.zeros((len(offsets) - 1, table.shape[1]), dtype=np.float32)  # (documents, dim)
+    for chunk in _chunks(offsets):
+        filled = chunk[:-1][np.diff(offsets)[chunk[:-1]] > 0]  # reduceat has no notion of an empty document
+        if len(filled):
+            first, last = offsets[chunk[0]], offsets[chunk[-1]]
+            weighted = table[rows[first:last]] * weights[first:last, None]  # (words, dim)
+            bags[filled] = np.add.reduceat(weighted, offsets[filled] - first)
+    return bags
+
+
+def _chunks(offsets: Offsets) -> list[np.ndarray[Any, Any]]:
+    """Runs of documents, each with its end, of about BAG_CHUNK words."""
+    cuts = np.searchsorted(offsets, np.arange(BAG_CHUNK, offsets[-1], BAG_CHUNK))
+    edges = np.unique(np.concatenate([[0], cuts, [len(offsets) - 1]]))
+    return [np.arange(a, b + 1) for a, b in zip(edges[:-1], edges[1:], strict=True)]

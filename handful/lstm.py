@@ -1,0 +1,57 @@
+"""The bidirectional LSTM over ragged documents: a NumPy pass here, for using a model; `lstm_torch` for training one.
+
+Gates stand in the order input, forget, output, candidate; axis 0 of every parameter is the direction:
+`input` (2, inputs, 4 hidden), `recurrent` (2, hidden, 4 hidden), `bias` (2, 4 hidden).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_torch_array
+
+from .functional import Array, Offsets
+
+DIRECTIONS = np.arange(2)[:, None]
+
+
+def initial_bilstm(rng: np.random.Generator, inputs: int, hidden: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Uniform in ±1/√hidden, as is usual for an LSTM."""
+    bound = hidden**-0.5
+    shapes = {"input": (2, inputs, 4 * hidden), "recurrent": (2, hidden, 4 * hidden), "bias": (2, 4 * hidden)}
+    return {name: rng.uniform(-bound, bound, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def bilstm(parameters: Mapping[str, Array], inputs: Array, offsets: Offsets) -> Array:
+    """Hidden states of both directions (words, 2 hidden) of documents given as flat inputs (words, inputs)."""
+    if is_torch_array(inputs):
+        from .lstm_torch import bilstm_torch
+
+        return bilstm_torch(parameters, inputs, offsets)
+    return _numpy_bilstm(parameters, inputs, offsets)
+
+
+def _numpy_bilstm(parameters: Mapping[str, Array], inputs: Array, offsets: Offsets) -> Array:
+    """All documents step by step, longest first, so that the batch only ever shrinks and nothing is padded."""
+    lengths = np.diff(offsets)
+    order = np.argsort(-lengths, kind="stable")
+    starts, lengths = offsets[:-1][order], lengths[order]
+    projected = inputs @ parameters["input"] + parameters["bias"][:, None]  # (2, words, 4 hidden)
+    recurrent = parameters["recurrent"]
+    hidden = recurrent.shape[1]
+    state = np.zeros((2, len(order), hidden), np.float32)
+    cell = np.zeros_like(state)
+    output = np.empty((2, len(inputs), hidden), np.float32)
+    for step in range(int(lengths.max(initial=0))):
+        active = int(np.searchsorted(-lengths, -step))  # documents longer than `step`
+        begin, end = starts[:active] + step, (starts + lengths)[:active] - 1 - step
+        where = np.stack([begin, end])  # (2, active)
+        gates = projected[DIRECTIONS, where] + state[:, :active] @ recurrent  # (2, active, 4 hidden)
+        opened = 1 / (1 + np.exp(-gates[..., : 3 * hidden]))
+        write, keep, show = np.split(opened, 3, axis=-1)  # (2, active, hidden) each
+        cell = keep * cell[:, :active] + write * np.tanh(gates[..., 3 * hidden :])
+        state = show * np.tanh(cell)
+        output[DIRECTIONS, where] = state
+    return np.concatenate([output[0], output[1]], axis=-1)  # (words, 2 hidden)

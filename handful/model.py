@@ -1,0 +1,180 @@
+"""A few-shot model: a representation and a head with their meta-learned parameters. Names become objects here, and only here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from .attention import AttentionGenerator, Parameters
+from .corpus import LONGEST, Ints, Texts, join_texts
+from .episodes import Episode, SourcePool
+from .errors import MissingExtraError, SettingError
+from .functional import Array, one_hot
+from .heads import Head, Ridge, Scorer
+from .representations import Attention, Batch, Idf, Mean, Representation, represent
+from .signatures import SignatureSettings, measure_signals
+
+HEADS: dict[str, Callable[[], Head]] = {"ridge": Ridge}
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Everything that decides what a model computes, but for its parameters."""
+
+    representation: Literal["mean", "idf", "attention"] = "attention"
+    head: Literal["ridge"] = "ridge"
+    signals: tuple[str, ...] = ("s", "t")
+    network: Literal["bilstm", "mlp"] = "bilstm"
+    embeddings: bool = False
+    signature: SignatureSettings = field(default_factory=SignatureSettings)
+    vectors: str = "wordllama"
+    longest: int = LONGEST
+
+    def __post_init__(self) -> None:
+        if self.representation not in REPRESENTATIONS:
+            raise SettingError(f"There is no representation {self.representation!r}: choose one of {', '.join(REPRESENTATIONS)}.")
+        if self.head not in HEADS:
+            raise SettingError(f"There is no head {self.head!r}: choose one of {', '.join(HEADS)}.")
+        if self.network not in ("bilstm", "mlp"):
+            raise SettingError(f"There is no network {self.network!r}: choose bilstm or mlp.")
+        if not self.signals or not set(self.signals) <= {"s", "t"}:
+            raise SettingError(f"The signals {', '.join(self.signals) or '(none)'} are not some of s and t.")
+        if self.longest < 1:
+            raise SettingError(f"A text cut after {self.longest} words has none: keep 1 at least (--longest).")
+
+
+REPRESENTATIONS: dict[str, Callable[[ModelSettings], Representation]] = {
+    "mean": lambda settings: Mean(),
+    "idf": lambda settings: Idf(),
+    "attention": lambda settings: Attention(AttentionGenerator(settings.signals, settings.network, settings.embeddings)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeBatch:
+    """Episodes of one shape, ready for a pass: support documents first, then queries, episode after episode."""
+
+    batch: Batch  # signals are NumPy
+    support_targets: np.ndarray[Any, np.dtype[np.float32]]  # (episodes, examples, classes), one-hot
+    query_targets: np.ndarray[Any, np.dtype[np.float32]]  # (episodes, queries, classes), one-hot
+
+
+class FewShotModel:
+    """`model.fit(support, ...) -> Task`, `task.score(texts) -> logits`. Holds no state of any task, so it serves any number.
+
+    Parameters are NumPy arrays by name for using the model, torch tensors for training it (`to_torch`); every formula is the same.
+    """
+
+    def __init__(self, settings: ModelSettings, parameters: Parameters) -> None:
+        self.settings, self.parameters = settings, dict(parameters)
+        self.representation = REPRESENTATIONS[settings.representation](settings)
+        self.head = HEADS[settings.head]()
+        self._array: Callable[[np.ndarray[Any, Any]], Array] = np.asarray
+
+    @classmethod
+    def initial(cls, settings: ModelSettings, dim: int, seed: int = 0) -> FewShotModel:
+        """An untrained model for word vectors of `dim` numbers."""
+        model, rng = cls(settings, {}), np.random.default_rng([seed, 0])
+        parts = {"representation": model.representation.initial(rng, dim), "head": model.head.initial(rng, dim)}
+        return cls(settings, {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()})
+
+    def with_parameters(self, parameters: Mapping[str, Array]) -> FewShotModel:
+        """The same model with other parameters of the same kind."""
+        model = FewShotModel(self.settings, parameters)
+        model._array = self._array
+        return model
+
+    def to_torch(self) -> FewShotModel:
+        """A copy that computes with torch."""
+        try:
+            import torch
+        except ImportError as error:
+            raise MissingExtraError("Training", "train") from error
+        model = self.with_parameters({name: torch.tensor(np.asarray(value)) for name, value in self.parameters.items()})
+        model._array = torch.from_numpy
+        return model
+
+    def to_numpy(self) -> FewShotModel:
+        """A copy that computes with NumPy."""
+        return FewShotModel(self.settings, {name: np.array(value) for name, value in self.parameters.items()})
+
+    def _part(self, part: str) -> dict[str, Array]:
+        return {name.split(".", 1)[1]: value for name, value in self.parameters.items() if name.startswith(part + ".")}
+
+    def represent(self, batch: Batch, noise: np.random.Generator | None = None) -> Array:
+        """φ of each document: (documents, dim)."""
+        arrays = replace(batch, signals=self._array(batch.signals))
+        return represent(self.representation, self._part("representation"), arrays, noise)
+
+    def weights(self, batch: Batch) -> np.ndarray[Any, Any]:
+        """The weight of each word in φ: (words,)."""
+        arrays = replace(batch, signals=self._array(batch.signals))
+        return np.asarray(self.representation.weights(self._part("representation"), arrays))
+
+    def fit_head(self, vectors: Array, targets: np.ndarray[Any, Any]) -> Scorer:
+        """The head, fitted on support vectors (..., examples, dim) with one-hot targets (..., examples, classes)."""
+        return self.head.fit(self._part("head"), vectors, self._array(targets))
+
+    def fit(
+        self, support: Texts, labels: Ints, pool: SourcePool, classes: int | None = None, training: SourcePool | None = None
+    ) -> Task:
+        """Learn a task from a few labelled texts; labels are 0, 1, ... `classes` - 1, any number of each."""
+        return Task(self, support, labels, classes or int(labels.max()) + 1, pool, training or pool)
+
+    # Many episodes in one pass
+
+    def prepare(self, texts: Texts, episodes: Sequence[Episode]) -> EpisodeBatch:
+        """The words of the episodes (of one shape) with their statistics: all that does not depend on the parameters."""
+        parts, signals = [], []
+        for episode in episodes:
+            part = texts.select(np.concatenate([episode.support, episode.query]))
+            support = part.select(np.arange(len(episode.support)))
+            task = self.fit_statistics(support, episode.support_labels, len(episode.classes), episode.pool, episode.training)
+            parts.append(part)
+            signals.append(task(part))
+        way = len(episodes[0].classes)
+        return EpisodeBatch(
+            Batch(join_texts(parts), np.concatenate(signals)),
+            np.stack([one_hot(episode.support_labels, way) for episode in episodes]),
+            np.stack([one_hot(episode.query_labels, way) for episode in episodes]),
+        )
+
+    def fit_statistics(
+        self, support: Texts, labels: Ints, classes: int, pool: SourcePool, training: SourcePool
+    ) -> Callable[[Texts], np.ndarray[Any, np.dtype[np.float32]]]:
+        """What the support set and the pools decide about words: a function from texts to signals (words, signals)."""
+        names, settings = self.representation.signals, self.settings.signature
+        return lambda texts: measure_signals(names, support, labels, classes, pool, training, texts, settings)
+
+    def logits(self, prepared: EpisodeBatch, noise: np.random.Generator | None = None) -> Array:
+        """Logits of every query: (episodes, queries, classes)."""
+        episodes, examples, _ = prepared.support_targets.shape
+        vectors = self.represent(prepared.batch, noise)  # (documents, dim)
+        vectors = vectors.reshape(episodes, -1, vectors.shape[-1])  # (episodes, examples + queries, dim)
+        return self.fit_head(vectors[:, :examples], prepared.support_targets)(vectors[:, examples:])
+
+
+class Task:
+    """What one support set decided: the statistics of words, and the head's weights."""
+
+    def __init__(
+        self, model: FewShotModel, support: Texts, labels: Ints, classes: int, pool: SourcePool, training: SourcePool
+    ) -> None:
+        self.model = model
+        self._signals = model.fit_statistics(support, labels, classes, pool, training)
+        self.scorer = model.fit_head(model.represent(self.batch(support)), one_hot(labels, classes))
+
+    def batch(self, texts: Texts) -> Batch:
+        """Texts with the statistics of their words in this task."""
+        return Batch(texts, self._signals(texts))
+
+    def weights(self, texts: Texts) -> np.ndarray[Any, Any]:
+        """The weight of each word: (words,)."""
+        return self.model.weights(self.batch(texts))
+
+    def score(self, texts: Texts) -> Array:
+        """Logits: (documents, classes)."""
+        return self.scorer(self.model.represent(self.batch(texts)))

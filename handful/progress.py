@@ -1,0 +1,48 @@
+"""Progress bars on standard error for anything long; silent where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, TypeVar
+
+Item = TypeVar("Item")
+
+
+@contextmanager
+def progress_bar(description: str, total: float | None, quiet: bool = False) -> Iterator[_Bar]:
+    """A bar that counts to `total`."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    silent = quiet or not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=silent) as progress:
+        yield _Bar(progress, progress.add_task(description, total=total))
+
+
+class _Bar:
+    def __init__(self, progress: object, task: object) -> None:
+        self._progress, self._task = progress, task
+
+    def update(self, done: float, description: str | None = None) -> None:
+        """Set the bar to `done`."""
+        self._progress.update(self._task, completed=done, description=description)  # type: ignore[attr-defined]
+
+
+def track(items: Iterable[Item], description: str, total: int, quiet: bool = False) -> Iterator[Item]:
+    """The items, with a bar."""
+    with progress_bar(description, total, quiet) as bar:
+        for done, item in enumerate(items, 1):
+            yield item
+            bar.update(done)
+
+
+def track_file(lines: Iterable[bytes], raw: IO[bytes], size: int, description: str) -> Iterator[bytes]:
+    """The lines of a stream, with a bar over the bytes read of the file under it."""
+    with progress_bar(description, size) as bar:
+        for number, line in enumerate(lines):
+            if number % 4096 == 0:
+                bar.update(raw.tell())
+            yield line

@@ -1,0 +1,152 @@
+"""A run: data, model and training settings to a folder, and a folder to a measured score."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .corpus import Corpus, Dataset, Texts, load_dataset
+from .embeddings import load_vectors
+from .episodes import EpisodeSampler, EpisodeSpec
+from .errors import ModelError
+from .evaluation import Score, evaluate
+from .model import FewShotModel, ModelSettings
+from .storage import (
+    CHECKPOINT,
+    CONFIG,
+    FORMAT,
+    MODEL,
+    load_checkpoint,
+    load_model,
+    load_pool,
+    read_config,
+    save_checkpoint,
+    save_model,
+    save_pool,
+    settings_from_dict,
+    settings_to_dict,
+    write_json,
+)
+from .training import TrainingSettings, meta_train
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """All that decides a run: the same settings give the same numbers."""
+
+    data: str = "demo"
+    split: str | None = None
+    skip_empty: bool = False
+    seed: int = 0
+    episode: EpisodeSpec = field(default_factory=EpisodeSpec)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """A data set with vectors for its words, ready for episodes."""
+
+    dataset: Dataset
+    corpus: Corpus  # without the words that have no vector
+    texts: Texts
+
+    def sampler(self, part: str, spec: EpisodeSpec, seed: int, **options: Any) -> EpisodeSampler:
+        """Episodes of the classes of one part of the split."""
+        split = self.dataset.split
+        return EpisodeSampler(self.corpus, getattr(split, part), split.train, spec, seed, **options)
+
+
+def load_material(settings: RunSettings) -> Material:
+    """The data and the vectors of a run."""
+    dataset = load_dataset(settings.data, settings.split, settings.model.longest, settings.skip_empty)
+    table = load_vectors(settings.model.vectors).lookup(dataset.corpus.vocabulary.words)
+    corpus = dataset.corpus.keep_words(table.any(axis=1))
+    return Material(dataset, corpus, corpus.texts(table))
+
+
+def train_run(settings: RunSettings, folder: Path, material: Material | None = None, quiet: bool = False) -> list[dict[str, float]]:
+    """Meta-train into a folder; a run that was killed goes on where it stood, a finished one is left as it is."""
+    _claim_folder(folder, settings)
+    material = material or load_material(settings)
+    train = material.sampler("train", settings.episode, settings.seed)
+    validation = material.sampler("val", settings.episode, settings.seed)
+    model = FewShotModel.initial(settings.model, material.texts.table.shape[1], settings.seed)
+    write_json(folder / CONFIG, {"format": FORMAT, "dim": material.texts.table.shape[1], **settings_to_dict(settings)})
+    trained, history = meta_train(
+        model,
+        material.texts,
+        train,
+        validation,
+        settings.training,
+        load_checkpoint(folder, model),
+        lambda state: save_checkpoint(folder, state),
+        quiet,
+    )
+    save_pool(folder, material.corpus.vocabulary, train.training_pool)
+    save_model(folder, trained)
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+    return history
+
+
+def _claim_folder(folder: Path, settings: RunSettings) -> None:
+    """An empty folder, or the same run begun before."""
+    if (folder / MODEL).exists():
+        raise ModelError(f"{folder} holds a finished run: choose another folder (--out), or remove it.")
+    if (folder / CONFIG).exists() and run_settings(read_config(folder)) != settings:
+        raise ModelError(f"{folder} holds a run of other settings: choose another folder (--out), or remove it.")
+
+
+def run_settings(config: dict[str, Any]) -> RunSettings:
+    """The settings in a config file."""
+    return settings_from_dict(RunSettings, {name: value for name, value in config.items() if name not in ("format", "dim")})
+
+
+def load_run(folder: Path) -> tuple[RunSettings, FewShotModel]:
+    """The settings and the trained model of a finished run."""
+    config = read_config(folder)
+    settings = run_settings(config)
+    return settings, load_model(folder, settings.model, config["dim"])
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Accuracy of each test episode, and what it was measured with."""
+
+    accuracies: np.ndarray[Any, Any]
+    queries: int
+    seconds: float
+
+    @property
+    def score(self) -> Score:
+        return Score.of(self.accuracies)
+
+
+def evaluate_run(
+    folder: Path,
+    part: str = "test",
+    episodes: int = 1000,
+    seed: int | None = None,
+    spec: EpisodeSpec | None = None,
+    data: str | None = None,
+    split: str | None = None,
+    workers: int = 1,
+    material: Material | None = None,
+    quiet: bool = False,
+) -> Evaluation:
+    """Test a run on the classes of one part of its own data, or of other data in the same format."""
+    settings, model = load_run(folder)
+    if data:
+        settings = RunSettings(data, split, settings.skip_empty, settings.seed, settings.episode, settings.model)
+    material = material or load_material(settings)
+    pool = load_pool(folder, material.corpus.vocabulary)
+    sampler = material.sampler(part, spec or settings.episode, settings.seed if seed is None else seed, pool=pool)
+    start = time.perf_counter()
+    fast = model.to_torch() if find_spec("torch") else model
+    accuracies = evaluate(fast, material.texts, sampler, episodes, workers, quiet)
+    return Evaluation(accuracies, sampler.queries_used, time.perf_counter() - start)

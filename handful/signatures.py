@@ -1,0 +1,168 @@
+"""Distributional signatures: statistics of a word that say how much it may matter, without saying which word it is.
+
+s(x) = ε / (ε + P(x)): how rare a word is in the source pool.
+t(x) = 1 / H(P(y | x)): how unevenly it falls over the classes of the support set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .corpus import Ints, Texts
+from .episodes import SourcePool
+from .errors import SettingError
+from .functional import entropy, one_hot, ridge_weights, softmax, weighted_bag
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+MOST_STEPS = 10_000  # of the softmax classifier
+SMALLEST_ENTROPY = 1e-3  # keeps 1 / H finite where one class is certain
+
+
+@dataclass(frozen=True)
+class SignatureSettings:
+    """How s and t are measured.
+
+    `estimator` of P(y | x): `softmax` (the paper's regularised linear classifier), `ridge` (closed form) or `count` (maximum
+    likelihood with additive smoothing: what Theorem 1 is proved for). `measure`: `entropy` (its inverse, the paper's t) or,
+    for `ridge`, `max` (largest absolute score over the classes, as in the released code). `penalty` is the weight of the
+    squared norm (`softmax`, `ridge`), `smoothing` the count added to every class (`count`). The softmax classifier stops when the norm of
+    its gradient is below `tolerance` times the initial norm or, with `stop="absolute"`, below `tolerance` itself.
+    """
+
+    epsilon: float = 1e-3
+    estimator: Literal["softmax", "ridge", "count"] = "ridge"
+    measure: Literal["entropy", "max"] = "max"
+    penalty: float = 1.0
+    smoothing: float = 0.1
+    tolerance: float = 0.1
+    stop: Literal["relative", "absolute"] = "relative"
+
+    def __post_init__(self) -> None:
+        if self.estimator not in ESTIMATORS:
+            raise SettingError(f"There is no estimator {self.estimator!r}: choose one of {', '.join(ESTIMATORS)}.")
+        if self.measure not in ("entropy", "max"):
+            raise SettingError(f"There is no measure {self.measure!r}: choose entropy or max.")
+        if self.measure == "max" and self.estimator != "ridge":
+            raise SettingError(f"The measure max is for the estimator ridge, not {self.estimator}: choose entropy.")
+        if self.stop not in ("relative", "absolute"):
+            raise SettingError(f"There is no stopping rule {self.stop!r}: choose relative or absolute.")
+        for name in ("epsilon", "penalty", "smoothing", "tolerance"):
+            if not getattr(self, name) > 0:
+                raise SettingError(f"{name} is {getattr(self, name)}: it must be above 0.")
+
+
+# s(x), idf(x): from the source pool
+
+
+def general_importance(pool: SourcePool, ids: Ints, epsilon: float) -> Floats:
+    """s(x) = ε / (ε + P(x)) (Eq. 1); 1 for a word that the pool does not have."""
+    probability = pool.counts[ids] / max(pool.total, 1)
+    return (epsilon / (epsilon + probability)).astype(np.float32)
+
+
+def inverse_document_frequency(pool: SourcePool, ids: Ints) -> Floats:
+    """log((1 + N) / (1 + n)) + 1: n of the N documents of the pool have the word."""
+    return (np.log((1 + pool.size) / (1 + pool.documents[ids])) + 1).astype(np.float32)
+
+
+# t(x): from the support set
+
+
+def mean_vectors(texts: Texts) -> Floats:
+    """ψ(x), the plain mean of each document's word vectors."""
+    weights = np.repeat(1 / np.maximum(texts.lengths, 1), texts.lengths).astype(np.float32)
+    bags: Floats = weighted_bag(texts.table, texts.rows, weights, texts.offsets)
+    return bags
+
+
+def softmax_weights(vectors: Floats, targets: Floats, penalty: float, tolerance: float, stop: str) -> Floats:
+    """W of a softmax classifier without bias: mean cross-entropy plus penalty · |W|², gradient descent from zero.
+
+    W stays in the span of the few support vectors, W = Ψᵀ A, so every step is done on A and the small Gram matrix ΨΨᵀ. The
+    step is the inverse of the gradient's Lipschitz constant, so the norm falls and the result is deterministic.
+    """
+    examples = len(vectors)
+    gram = vectors @ vectors.T  # (examples, examples)
+    step = 1 / (np.linalg.eigvalsh(gram)[-1] / (2 * examples) + 2 * penalty)
+    coefficients = np.zeros_like(targets)  # A: (examples, classes)
+    limit = tolerance
+    for iteration in range(MOST_STEPS):
+        direction = (softmax(gram @ coefficients) - targets) / examples + 2 * penalty * coefficients
+        norm = np.sqrt(np.sum(direction * (gram @ direction)))  # of Ψᵀ · direction, the gradient in W
+        if iteration == 0 and stop == "relative":
+            limit = tolerance * norm
+        if norm <= limit:
+            break
+        coefficients -= step * direction
+    return vectors.T @ coefficients  # (dim, classes)
+
+
+
+def _softmax_conditional(support: Texts, targets: Floats, queries: Texts, settings: SignatureSettings) -> Floats:
+    weights = softmax_weights(mean_vectors(support), targets, settings.penalty, settings.tolerance, settings.stop)
+    return _by_row(queries, lambda vectors: softmax(vectors @ weights))
+
+
+def _ridge_conditional(support: Texts, targets: Floats, queries: Texts, settings: SignatureSettings) -> Floats:
+    weights = ridge_weights(mean_vectors(support), targets, settings.penalty)
+    return _by_row(queries, lambda vectors: softmax(vectors @ weights))
+
+
+def _count_conditional(support: Texts, targets: Floats, queries: Texts, settings: SignatureSettings) -> Floats:
+    """(#(x, y) + smoothing) / (Σ #(x, y') + classes · smoothing): uniform for a word that the support set does not have."""
+    counts = np.zeros((max(support.ids.max(initial=0), queries.ids.max(initial=0)) + 1, targets.shape[1]), np.float32)
+    np.add.at(counts, support.ids, np.repeat(targets, support.lengths, axis=0))
+    smoothed = counts[queries.ids] + np.float32(settings.smoothing)
+    return smoothed / smoothed.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+
+
+ESTIMATORS: dict[str, Callable[[Texts, Floats, Texts, SignatureSettings], Floats]] = {
+    "softmax": _softmax_conditional,
+    "ridge": _ridge_conditional,
+    "count": _count_conditional,
+}
+
+
+def _by_row(texts: Texts, function: Callable[[Floats], Floats]) -> Floats:
+    """A function of word vectors, evaluated once for each distinct vector and handed to every occurrence."""
+    table = texts.table
+    present = np.zeros(len(table), bool)
+    present[texts.rows] = True
+    distinct = np.flatnonzero(present)
+    position = np.empty(len(table), np.int64)
+    position[distinct] = np.arange(len(distinct))
+    return function(table[distinct])[position[texts.rows]]
+
+
+def class_importance(support: Texts, labels: Ints, classes: int, texts: Texts, settings: SignatureSettings) -> Floats:
+    """t(x) (Eq. 2) of each word of `texts`, estimated on the labelled support set."""
+    targets = one_hot(labels, classes)
+    if settings.measure == "max":
+        weights = ridge_weights(mean_vectors(support), targets, settings.penalty)
+        return _by_row(texts, lambda vectors: np.abs(vectors @ weights).max(axis=1))
+    conditional = ESTIMATORS[settings.estimator](support, targets, texts, settings)  # (words, classes)
+    return (1 / np.maximum(entropy(conditional), SMALLEST_ENTROPY)).astype(np.float32)
+
+
+def measure_signals(
+    names: Sequence[str],
+    support: Texts,
+    labels: Ints,
+    classes: int,
+    pool: SourcePool,
+    training: SourcePool,
+    texts: Texts,
+    settings: SignatureSettings,
+) -> Floats:
+    """The named statistics of each word of `texts`: (words, names). `training` is the pool of all training examples."""
+    measures: dict[str, Callable[[], Floats]] = {
+        "s": lambda: general_importance(pool, texts.ids, settings.epsilon),
+        "t": lambda: class_importance(support, labels, classes, texts, settings),
+        "idf": lambda: inverse_document_frequency(training, texts.ids),
+    }
+    columns = [measures[name]() for name in names]
+    return np.stack(columns, axis=1) if columns else np.empty((len(texts.ids), 0), np.float32)

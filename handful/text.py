@@ -1,0 +1,83 @@
+"""From raw text to words, and from words to ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+# `\w` leaves out the vowel signs and accents that other scripts write inside a word.
+_MARKS = r"\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0dff\u0e00-\u0eff"
+_CLITIC = r"['’](?:s|re|ve|ll|d|m)(?!\w)"
+_WORD = re.compile(
+    rf"""
+      (?:[^\W\d_]\.){{2,}}                                 # u.s.  e.g.
+    | \d+(?:[.,:/]\d+)*[^\W_]*                             # 5,000  1.5  04/09/87  3rd
+    | n['’]t(?!\w)                                         # the end of don't
+    | {_CLITIC}                                            # the end of it's, they'll
+    | can(?=not(?!\w))                                     # can not
+    | [^\W\d_]+?(?=n['’]t(?!\w))                           # the do of don't
+    | [\w{_MARKS}]+(?:(?!{_CLITIC})['’][\w{_MARKS}]+)*     # words, o'reilly
+    | ([^\w\s])\1*                                         # punctuation; a run of one sign is one word: ... -- !!!
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word as the model sees it, and the stretch of the text it stands for."""
+
+    text: str
+    start: int
+    end: int
+
+
+def tokenize(text: str) -> list[Word]:
+    """Lower-cased words, numbers and punctuation with their character offsets; contractions are split.
+
+    >>> [word.text for word in tokenize("I don't think it's 5,000 U.S. dollars...")]
+    ['i', 'do', "n't", 'think', 'it', "'s", '5,000', 'u.s.', 'dollars', '...']
+    """
+    return [Word(match.group().lower(), *match.span()) for match in _WORD.finditer(text)]
+
+
+def words_of(text: str | Iterable[str]) -> list[str]:
+    """The words of a raw string, or of a text that is a list of words already."""
+    return [word.text for word in tokenize(text)] if isinstance(text, str) else list(text)
+
+
+@dataclass
+class Vocabulary:
+    """Words and their ids, in order of first sight. It only counts: a word's vector never depends on being here.
+
+    >>> vocabulary = Vocabulary()
+    >>> vocabulary.ids(["a", "b", "a"])
+    array([0, 1, 0])
+    """
+
+    words: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._ids = {word: number for number, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def ids(self, words: Iterable[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The id of each word; a new word gets the next one."""
+        known = self._ids
+        numbers = []
+        for word in words:
+            number = known.setdefault(word, len(known))
+            if number == len(self.words):
+                self.words.append(word)
+            numbers.append(number)
+        return np.array(numbers, np.int64)
+
+    def find(self, words: Iterable[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The id of each word, -1 for one that was never seen."""
+        return np.array([self._ids.get(word, -1) for word in words], np.int64)

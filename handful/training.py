@@ -1,0 +1,167 @@
+"""Meta-training: one loop over episodes, early stopping on validation classes, a history, a checkpoint after every epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from .corpus import Texts
+from .episodes import EpisodeSampler
+from .errors import SettingError, TrainingError
+from .evaluation import prepare_batches, score_batch
+from .functional import cross_entropy
+from .model import EpisodeBatch, FewShotModel
+from .progress import progress_bar
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's memory, by torch's names
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How long and how fast to train; the defaults are the paper's."""
+
+    learning_rate: float = 1e-3
+    episodes: int = 100  # an epoch
+    validation_episodes: int = 100
+    patience: int = 20  # epochs without improvement before stopping
+    epochs: int = 1000  # at most
+    monitor: Literal["loss", "accuracy"] = "loss"
+
+    def __post_init__(self) -> None:
+        if self.monitor not in ("loss", "accuracy"):
+            raise SettingError(f"There is no monitor {self.monitor!r}: choose loss or accuracy.")
+        for name in ("learning_rate", "episodes", "validation_episodes", "patience", "epochs"):
+            if not getattr(self, name) > 0:
+                raise SettingError(f"{name} is {getattr(self, name)}: it must be above 0.")
+
+
+@dataclass
+class TrainingState:
+    """All that the next epoch depends on, as plain arrays and numbers, so that a killed run goes on to the same result."""
+
+    parameters: Arrays
+    best: Arrays
+    moments: Arrays = field(default_factory=dict)  # "exp_avg.NAME", "exp_avg_sq.NAME"
+    best_epoch: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def epoch(self) -> int:
+        """Epochs done."""
+        return len(self.history)
+
+    def finished(self, settings: TrainingSettings) -> bool:
+        """Whether patience, or the number of epochs, has run out."""
+        return self.epoch >= settings.epochs or self.epoch - self.best_epoch >= settings.patience
+
+
+def initial_state(model: FewShotModel) -> TrainingState:
+    """The state before the first epoch."""
+    arrays = model.to_numpy().parameters
+    return TrainingState(arrays, arrays)
+
+
+def meta_train(
+    model: FewShotModel,
+    texts: Texts,
+    train: EpisodeSampler,
+    validation: EpisodeSampler,
+    settings: TrainingSettings,
+    state: TrainingState | None = None,
+    save: Callable[[TrainingState], None] = lambda state: None,
+    quiet: bool = False,
+) -> tuple[FewShotModel, list[dict[str, float]]]:
+    """The model with the parameters of its best epoch, and a line of history an epoch. `save` is called after each."""
+    state = state or initial_state(model)
+    checks = list(prepare_batches(model, texts, validation, range(settings.validation_episodes)))
+    with progress_bar("Training", settings.epochs, quiet) as bar:
+        while not state.finished(settings):
+            state = _epoch(model, texts, train, checks, settings, state)
+            save(state)
+            bar.update(state.epoch, _describe(state))
+    return model.to_numpy().with_parameters(state.best), state.history
+
+
+def _describe(state: TrainingState) -> str:
+    last = state.history[-1]
+    return f"Epoch {state.epoch} · validation {100 * last['val_accuracy']:.1f} % · best at {state.best_epoch}"
+
+
+def _epoch(
+    model: FewShotModel,
+    texts: Texts,
+    train: EpisodeSampler,
+    checks: list[EpisodeBatch],
+    settings: TrainingSettings,
+    state: TrainingState,
+) -> TrainingState:
+    """One step an episode, then the validation episodes."""
+    learner = model.with_parameters(state.parameters).to_torch()
+    optimizer = _restore_adam(learner, settings.learning_rate, state.moments, state.epoch * settings.episodes)
+    start = state.epoch * settings.episodes
+    seen = [_step(learner, optimizer, texts, train, index) for index in range(start, start + settings.episodes)]
+    trained = learner.with_parameters({name: value.detach() for name, value in learner.parameters.items()})
+    scored = [score_batch(trained, prepared) for prepared in checks]
+    line = {
+        "epoch": state.epoch + 1,
+        "train_loss": float(np.mean([loss for loss, _ in seen])),
+        "train_accuracy": float(np.mean([accuracy for _, accuracy in seen])),
+        "val_loss": float(np.mean(np.concatenate([losses for _, losses in scored]))),
+        "val_accuracy": float(np.mean(np.concatenate([accuracies for accuracies, _ in scored]))),
+    }
+    parameters = trained.to_numpy().parameters
+    better = not state.history or _badness(line, settings) < _badness(state.history[state.best_epoch - 1], settings)
+    return TrainingState(
+        parameters,
+        parameters if better else state.best,
+        _adam_moments(learner, optimizer),
+        state.epoch + 1 if better else state.best_epoch,
+        [*state.history, line],
+    )
+
+
+def _badness(line: dict[str, float], settings: TrainingSettings) -> float:
+    return line["val_loss"] if settings.monitor == "loss" else -line["val_accuracy"]
+
+
+def _step(learner: FewShotModel, optimizer: Any, texts: Texts, train: EpisodeSampler, index: int) -> tuple[float, float]:
+    """One episode, one update; its loss and accuracy before the update."""
+    prepared = learner.prepare(texts, [train[index]])
+    logits = learner.logits(prepared, np.random.default_rng([train.seed, index, 1]))  # (1, queries, classes)
+    loss = cross_entropy(logits, logits.new_tensor(prepared.query_targets))
+    value = float(loss.detach())
+    if not math.isfinite(value):
+        raise TrainingError(
+            f"The loss of training episode {index} (seed {train.seed}) is {value}: look at its texts and vectors, "
+            "or lower the learning rate."
+        )
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    right = logits.detach().numpy().argmax(-1) == prepared.query_targets.argmax(-1)
+    return value, float(right.mean())
+
+
+def _restore_adam(learner: FewShotModel, learning_rate: float, moments: Arrays, steps: int) -> Any:
+    import torch
+
+    parameters = [value.requires_grad_() for value in learner.parameters.values()]
+    optimizer = torch.optim.Adam(parameters, learning_rate)
+    for name, value in learner.parameters.items():
+        if moments:
+            memory = {moment: torch.tensor(moments[f"{moment}.{name}"]) for moment in MOMENTS}
+            optimizer.state[value] = {"step": torch.tensor(float(steps)), **memory}
+    return optimizer
+
+
+def _adam_moments(learner: FewShotModel, optimizer: Any) -> Arrays:
+    return {
+        f"{moment}.{name}": np.array(optimizer.state[value][moment])
+        for name, value in learner.parameters.items()
+        for moment in MOMENTS
+    }

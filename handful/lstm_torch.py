@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from .errors import MissingExtraError
-from .functional import Offsets
+from .functional import Array, Offsets
 
 try:
     from numba import njit
@@ -31,6 +31,7 @@ LN2_HIGH = np.float32(np.round(np.log(2) * 512) / 512)  # few bits, so that n ·
 LN2_LOW = np.float32(np.log(2) - float(LN2_HIGH))
 TAYLOR_2, TAYLOR_3, TAYLOR_4, TAYLOR_5, TAYLOR_6 = (np.float32(1 / factorial(k)) for k in range(2, 7))
 EXPONENT_BIAS, MANTISSA_BITS = np.int32(127), np.int32(23)
+CHUNK = 4096  # words of one job
 
 compiled: Callable[..., Any] = njit(fastmath=True, error_model="numpy", nogil=True, cache=True)
 
@@ -52,19 +53,21 @@ def _tanh(x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _forward(gates, recurrent, offsets, first, last, backwards, cells, states):  # type: ignore[no-untyped-def]
-    """Documents first..last of one direction; `gates` (words, 4 hidden) holds Wx + b and is overwritten by the activations."""
-    hidden = recurrent.shape[0]
+def _forward(inputs, weight, bias, recurrent, offsets, backwards, gates, cells, states):  # type: ignore[no-untyped-def]
+    """All documents of a chunk in one direction. Fills `states`, and for a later backward pass `gates` and `cells` if not empty."""
+    hidden, keep = recurrent.shape[0], len(gates) > 0
     now = np.empty(4 * hidden, np.float32)
     state, cell = np.empty(hidden, np.float32), np.empty(hidden, np.float32)
-    for document in range(first, last):
+    for document in range(len(offsets) - 1):
         begin, end = offsets[document], offsets[document + 1]
         state[:] = 0
         cell[:] = 0
         for step in range(end - begin):
             word = end - 1 - step if backwards else begin + step
-            for j in range(4 * hidden):
-                now[j] = gates[word, j]
+            now[:] = bias
+            for i in range(inputs.shape[1]):
+                for j in range(4 * hidden):
+                    now[j] += inputs[word, i] * weight[i, j]
             for k in range(0, hidden - hidden % 5, 5):  # five rows at a time: fewer trips of `now` to memory
                 a, b, c, d, e = state[k], state[k + 1], state[k + 2], state[k + 3], state[k + 4]
                 for j in range(4 * hidden):
@@ -85,20 +88,21 @@ def _forward(gates, recurrent, offsets, first, last, backwards, cells, states): 
             for j in range(hidden):
                 cell[j] = now[hidden + j] * cell[j] + now[j] * now[3 * hidden + j]
                 state[j] = now[2 * hidden + j] * _tanh(cell[j])
-            for j in range(4 * hidden):
-                gates[word, j] = now[j]
-            for j in range(hidden):
-                cells[word, j] = cell[j]
                 states[word, j] = state[j]
+            if keep:
+                for j in range(4 * hidden):
+                    gates[word, j] = now[j]
+                for j in range(hidden):
+                    cells[word, j] = cell[j]
 
 
 @compiled
-def _backward(gates, recurrent, offsets, first, last, backwards, cells, gradient):  # type: ignore[no-untyped-def]
+def _backward(gradient, recurrent, offsets, backwards, gates, cells):  # type: ignore[no-untyped-def]
     """The chain rule along the same loops; `gates` is overwritten by the loss's gradient before the activations."""
     hidden = recurrent.shape[0]
     state, cell, before = np.empty(hidden, np.float32), np.empty(hidden, np.float32), np.empty(hidden, np.float32)
     now = np.empty(4 * hidden, np.float32)
-    for document in range(first, last):
+    for document in range(len(offsets) - 1):
         begin, end = offsets[document], offsets[document + 1]
         state[:] = 0
         cell[:] = 0
@@ -135,20 +139,31 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
-def _run(kernel: Callable[..., None], offsets: Offsets, *arrays: Any) -> None:
-    """The kernel over both directions, documents cut into as many runs of about equal words as there are threads."""
+def _for_each_chunk(work: Callable[[int, Offsets, slice], None], offsets: Offsets) -> None:
+    """`work(direction, offsets of a chunk, its words)` for runs of whole documents, on as many threads as torch has."""
+    cuts = np.unique(np.searchsorted(offsets, np.arange(0, offsets[-1] + CHUNK, CHUNK)).clip(max=len(offsets) - 1))
+    jobs = []
+    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+        begin, end = int(offsets[first]), int(offsets[last])
+        jobs += [(direction, offsets[first : last + 1] - begin, slice(begin, end)) for direction in (0, 1)]
     threads = torch.get_num_threads()
-    cuts = np.searchsorted(offsets, np.linspace(0, offsets[-1], max(1, threads // 2) + 1))
-    cuts[0], cuts[-1] = 0, len(offsets) - 1
-    jobs = [(d, a, b) for d in (0, 1) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-
-    def work(job: tuple[int, int, int]) -> None:
-        direction, first, last = job
-        gates, recurrent, *others = (array[direction] for array in arrays)
-        kernel(gates, recurrent, offsets, first, last, direction == 1, *others)
-
-    for _ in map(work, jobs) if threads == 1 else _pool(threads).map(work, jobs):
+    for _ in map(work, *zip(*jobs, strict=True)) if threads == 1 else _pool(threads).map(work, *zip(*jobs, strict=True)):
         pass
+
+
+def _states(
+    inputs: Array, weight: Array, recurrent: Array, bias: Array, offsets: Offsets, gates: Array, cells: Array
+) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Hidden states (2, words, hidden); `gates` and `cells` are filled, if they are not empty."""
+    states = np.empty((2, len(inputs), recurrent.shape[1]), np.float32)
+
+    def work(direction: int, offsets: Offsets, words: slice) -> None:
+        weights = weight[direction], bias[direction], recurrent[direction]
+        kept = gates[direction, words], cells[direction, words]
+        _forward(inputs[words], *weights, offsets, direction == 1, *kept, states[direction, words])
+
+    _for_each_chunk(work, offsets)
+    return states
 
 
 class _BiLSTM(torch.autograd.Function):
@@ -157,9 +172,10 @@ class _BiLSTM(torch.autograd.Function):
         ctx: Any, inputs: torch.Tensor, weight: torch.Tensor, recurrent: torch.Tensor, bias: torch.Tensor, offsets: Offsets
     ) -> torch.Tensor:
         words, hidden = len(inputs), recurrent.shape[1]
-        gates = torch.baddbmm(bias[:, None], inputs.expand(2, -1, -1), weight)  # (2, words, 4 hidden)
-        cells, states = torch.empty(2, words, hidden), torch.empty(2, words, hidden)
-        _run(_forward, offsets, gates.numpy(), recurrent.numpy(), cells.numpy(), states.numpy())
+        kept = words if any(ctx.needs_input_grad) else 0
+        gates, cells = np.empty((2, kept, 4 * hidden), np.float32), np.empty((2, kept, hidden), np.float32)
+        arrays = [tensor.detach().numpy() for tensor in (inputs, weight, recurrent, bias)]
+        states = torch.from_numpy(_states(*arrays, offsets, gates, cells))
         ctx.save_for_backward(inputs, weight, recurrent, states)
         ctx.gates, ctx.cells, ctx.offsets = gates, cells, offsets
         return states
@@ -167,18 +183,29 @@ class _BiLSTM(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]
         inputs, weight, recurrent, states = ctx.saved_tensors
-        gates, offsets = ctx.gates, ctx.offsets
-        _run(_backward, offsets, gates.numpy(), recurrent.numpy(), ctx.cells.numpy(), gradient.contiguous().numpy())
-        before = torch.zeros_like(states)  # the state each word started from: 0 at a document's first word
-        filled = np.diff(offsets) > 0
-        before[0, 1:], before[1, :-1] = states[0, :-1], states[1, 1:]
-        before[0, torch.from_numpy(offsets[:-1][filled])] = 0
-        before[1, torch.from_numpy(offsets[1:][filled] - 1)] = 0
-        seen = torch.cat([inputs.expand(2, -1, -1), before, torch.ones(2, len(inputs), 1)], dim=-1)
-        to_weights = torch.bmm(seen.mT, gates)  # (2, inputs + hidden + 1, 4 hidden), all three gradients in one product
+        rows, slopes = recurrent.numpy(), gradient.contiguous().numpy()
+
+        def work(direction: int, offsets: Offsets, words: slice) -> None:
+            kept = ctx.gates[direction, words], ctx.cells[direction, words]
+            _backward(slopes[direction, words], rows[direction], offsets, direction == 1, *kept)
+
+        _for_each_chunk(work, ctx.offsets)
+        to_gates = torch.from_numpy(ctx.gates)  # (2, words, 4 hidden)
+        seen = torch.cat([inputs.expand(2, -1, -1), _previous(states, ctx.offsets), torch.ones(2, len(inputs), 1)], dim=-1)
+        to_weights = torch.bmm(seen.mT, to_gates)  # (2, inputs + hidden + 1, 4 hidden), all three gradients in one product
         to_weight, to_recurrent, to_bias = to_weights.split([inputs.shape[1], states.shape[2], 1], dim=1)
-        to_inputs = torch.bmm(gates, weight.mT).sum(0) if ctx.needs_input_grad[0] else None
+        to_inputs = torch.bmm(to_gates, weight.mT).sum(0) if ctx.needs_input_grad[0] else None
         return to_inputs, to_weight, to_recurrent, to_bias[:, 0], None
+
+
+def _previous(states: torch.Tensor, offsets: Offsets) -> torch.Tensor:
+    """The state that each word started from: the one before it in its direction, 0 at the start of a document."""
+    before = torch.zeros_like(states)
+    before[0, 1:], before[1, :-1] = states[0, :-1], states[1, 1:]
+    filled = np.diff(offsets) > 0
+    before[0, torch.from_numpy(offsets[:-1][filled])] = 0
+    before[1, torch.from_numpy(offsets[1:][filled] - 1)] = 0
+    return before
 
 
 def bilstm_torch(parameters: Mapping[str, torch.Tensor], inputs: torch.Tensor, offsets: Offsets) -> torch.Tensor:

@@ -1,0 +1,200 @@
+"""The command line: every command is one call into the library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import __version__
+from .errors import HandfulError
+
+
+class _Group(click.Group):
+    """Turns Handful's errors into one line and exit code 2."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except HandfulError as error:
+            click.echo(f"Error: {error}", err=True)
+            context.exit(2)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.version_option(__version__)
+def main() -> None:
+    """Text classification from a handful of examples.
+
+    \b
+    handful demo                                        see it work
+    handful train --data reuters --out runs/reuters     meta-train the attention generator
+    handful evaluate runs/reuters --json                test it on unseen classes
+    """
+
+
+def _options(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Several options as one decorator, in the order they are written."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+DATA_OPTIONS = _options(
+    click.option("--data", default="demo", help="demo, a file of JSON lines, or a name in the folder HANDFUL_DATA."),
+    click.option("--split", help="JSON file with the classes of train, val and test; by default the one beside the data."),
+    click.option("--skip-empty", is_flag=True, help="Leave texts without a word out, instead of stopping at them."),
+    click.option("--longest", default=500, help="Words kept of a text."),
+)
+EPISODE_OPTIONS = _options(
+    click.option("--way", default=5, help="Classes of an episode."),
+    click.option("--shot", default=1, help="Labelled examples a class."),
+    click.option("--queries", default=25, help="Queries a class."),
+)
+MODEL_OPTIONS = _options(
+    click.option("--representation", default="attention", help="mean, idf or attention."),
+    click.option("--vectors", default="wordllama", help="Word tables joined by +: wordllama or paths, each with :raw, :unit or :centred."),
+    click.option("--signals", default="s,t", help="What the attention generator sees: s,t or s or t."),
+    click.option("--network", default="bilstm", help="bilstm, or mlp (each word alone)."),
+    click.option("--embeddings", is_flag=True, help="Show the attention generator the word vectors too."),
+)
+SIGNATURE_OPTIONS = _options(
+    click.option("--estimator", default="ridge", help="Of P(class | word): softmax, ridge or count."),
+    click.option("--measure", default="max", help="t from P(class | word): entropy (its inverse), or max (ridge only)."),
+    click.option("--epsilon", default=1e-3, help="ε of s(x)."),
+    click.option("--penalty", default=1.0, help="Of the softmax or ridge classifier behind t(x)."),
+    click.option("--smoothing", default=0.1, help="Count added to every class (count)."),
+    click.option("--tolerance", default=0.1, help="Gradient norm at which the softmax classifier stops."),
+    click.option("--stop", default="relative", help="That norm relative to the first one, or absolute."),
+)
+TRAINING_OPTIONS = _options(
+    click.option("--learning-rate", default=1e-3),
+    click.option("--episodes", default=100, help="Episodes an epoch."),
+    click.option("--validation-episodes", default=100, help="Validation episodes after each epoch."),
+    click.option("--patience", default=20, help="Epochs without improvement before stopping."),
+    click.option("--epochs", default=1000, help="Epochs at most."),
+    click.option("--monitor", default="loss", help="What must improve on the validation classes: loss or accuracy."),
+)
+
+
+@main.command()
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the run; a killed run in it goes on.")
+@DATA_OPTIONS
+@EPISODE_OPTIONS
+@MODEL_OPTIONS
+@SIGNATURE_OPTIONS
+@TRAINING_OPTIONS
+@click.option("--seed", default=0, help="Of episodes, initial weights and dropout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def train(out: Path, as_json: bool, quiet: bool, **options: Any) -> None:
+    """Meta-train on the training classes of a corpus, watching its validation classes.
+
+    \b
+    handful train --out runs/demo
+    handful train --data reuters --shot 5 --vectors wordllama+glove.npz --out runs/reuters
+    handful train --data my.jsonl --split my.split.json --representation idf --out runs/idf
+    """
+    from .runs import train_run
+
+    history = train_run(_run_settings(options), out, quiet=quiet)
+    best = min(history, key=lambda line: line["val_loss"])
+    if as_json:
+        click.echo(json.dumps({"run": str(out), "epochs": len(history), **best}))
+    else:
+        click.echo(f"{out}: {len(history)} epochs, {100 * best['val_accuracy']:.1f} % on validation classes at epoch {best['epoch']}.")
+
+
+def _run_settings(options: dict[str, Any]) -> Any:
+    """Flat options as the nested settings of a run."""
+    from dataclasses import fields
+
+    from .episodes import EpisodeSpec
+    from .model import ModelSettings
+    from .runs import RunSettings
+    from .signatures import SignatureSettings
+    from .training import TrainingSettings
+
+    def pick(kind: type[Any], **more: Any) -> Any:
+        return kind(**{field.name: options[field.name] for field in fields(kind) if field.name in options}, **more)
+
+    options["signals"] = tuple(name for name in options["signals"].split(",") if name)
+    model = pick(ModelSettings, signature=pick(SignatureSettings))
+    return pick(RunSettings, episode=pick(EpisodeSpec), model=model, training=pick(TrainingSettings))
+
+
+@main.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--against", type=click.Path(path_type=Path), help="Another run: the paired difference over the same episodes.")
+@click.option("--part", default="test", type=click.Choice(["train", "val", "test"]), help="Classes to test on.")
+@click.option("--episodes", default=1000, help="Test episodes.")
+@click.option("--data", help="Other data than the run's own.")
+@click.option("--split", help="The split of that data.")
+@click.option("--way", type=int, help="Other than in training.")
+@click.option("--shot", type=int, help="Other than in training.")
+@click.option("--queries", type=int, help="Other than in training.")
+@click.option("--seed", type=int, help="Of the episodes; by default the run's.")
+@click.option("--workers", default=1, help="Processes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def evaluate(run: Path, against: Path | None, as_json: bool, **options: Any) -> None:
+    """Test a run on episodes of classes it has never seen.
+
+    \b
+    handful evaluate runs/demo
+    handful evaluate runs/demo --against runs/idf --json
+    """
+    from dataclasses import replace
+
+    from .evaluation import paired_difference
+    from .runs import evaluate_run, load_run
+
+    shape = {name: options.pop(name) for name in ("way", "shot", "queries")}
+    settings, _ = load_run(run)
+    spec = replace(settings.episode, **{name: value for name, value in shape.items() if value is not None})
+    if options["seed"] is None:
+        options["seed"] = settings.seed
+    result = evaluate_run(run, spec=spec, **options)
+    score = result.score
+    report: dict[str, Any] = {
+        "accuracy": score.mean,
+        "ci95": score.ci95,
+        "episodes": score.episodes,
+        "seconds": result.seconds,
+        "queries": result.queries,
+        **{name: getattr(spec, name) for name in ("way", "shot")},
+        "seed": options["seed"],
+        "part": options["part"],
+        "data": options["data"] or settings.data,
+    }
+    if against:
+        difference = paired_difference(result.accuracies, evaluate_run(against, spec=spec, **options).accuracies)
+        report |= {"difference": difference.mean, "difference_ci95": difference.ci95}
+    if as_json:
+        click.echo(json.dumps(report))
+        return
+    click.echo(f"{score} % over {score.episodes} episodes, {spec.way}-way {spec.shot}-shot, {result.queries} queries a class.")
+    if against:
+        click.echo(f"{difference} % better than {against} on the same episodes.")
+
+
+@main.command()
+@click.option("--episodes", default=1000, help="Test episodes.")
+@click.option("--seed", default=0)
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def demo(episodes: int, seed: int, quiet: bool) -> None:
+    """Train on the packaged demo corpus, test on classes never seen, and show the words that counted.
+
+    \b
+    handful demo
+    """
+    from .demo import print_demo
+
+    print_demo(episodes, seed, quiet)

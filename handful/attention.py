@@ -35,8 +35,9 @@ class AttentionGenerator:
         query = rng.uniform(-bound, bound, 2 * self.hidden).astype(np.float32)
         if self.network == "bilstm":
             return {"query": query, **initial_bilstm(rng, inputs, self.hidden)}
-        weight = rng.uniform(-1, 1, (inputs, 2 * self.hidden)).astype(np.float32) * inputs**-0.5
-        return {"query": query, "weight": weight, "bias": np.zeros(2 * self.hidden, np.float32)}
+        shapes = {"weight": (inputs, 2 * self.hidden), "bias": (2 * self.hidden,)}
+        layer = {name: rng.uniform(-(inputs**-0.5), inputs**-0.5, shape).astype(np.float32) for name, shape in shapes.items()}
+        return {"query": query, **layer}
 
     def __call__(
         self, parameters: Parameters, inputs: Array, offsets: Offsets, noise: np.random.Generator | None = None

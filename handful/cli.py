@@ -69,7 +69,7 @@ SIGNATURE_OPTIONS = _options(
     click.option("--estimator", default="ridge", help="Of P(class | word): softmax, ridge or count."),
     click.option("--measure", default="max", help="t from P(class | word): entropy (its inverse), or max (ridge only)."),
     click.option("--epsilon", default=1e-3, help="ε of s(x)."),
-    click.option("--penalty", default=1.0, help="Of the softmax or ridge classifier behind t(x)."),
+    click.option("--penalty", default=0.01, help="Of the softmax or ridge classifier behind t(x)."),
     click.option("--smoothing", default=0.1, help="Count added to every class (count)."),
     click.option("--tolerance", default=0.1, help="Gradient norm at which the softmax classifier stops."),
     click.option("--stop", default="relative", help="That norm relative to the first one, or absolute."),

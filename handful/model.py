@@ -99,7 +99,7 @@ class FewShotModel:
 
     def to_numpy(self) -> FewShotModel:
         """A copy that computes with NumPy."""
-        return FewShotModel(self.settings, {name: np.array(value) for name, value in self.parameters.items()})
+        return FewShotModel(self.settings, {name: np.asarray(value).copy() for name, value in self.parameters.items()})
 
     def _part(self, part: str) -> dict[str, Array]:
         return {name.split(".", 1)[1]: value for name, value in self.parameters.items() if name.startswith(part + ".")}

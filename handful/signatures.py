@@ -36,7 +36,7 @@ class SignatureSettings:
     epsilon: float = 1e-3
     estimator: Literal["softmax", "ridge", "count"] = "ridge"
     measure: Literal["entropy", "max"] = "max"
-    penalty: float = 1.0
+    penalty: float = 0.01
     smoothing: float = 0.1
     tolerance: float = 0.1
     stop: Literal["relative", "absolute"] = "relative"

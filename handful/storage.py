@@ -132,7 +132,7 @@ def check_parameters(found: Arrays, expected: Mapping[str, Any], place: Path) ->
 
 def save_model(folder: Path, model: FewShotModel) -> None:
     """The parameters; settings are in the config that the caller writes first."""
-    arrays = {name: np.ascontiguousarray(value) for name, value in model.to_numpy().parameters.items()}
+    arrays = {name: np.asarray(value, order="C") for name, value in model.to_numpy().parameters.items()}
     write_atomic(folder / MODEL, save(arrays))
 
 
@@ -175,7 +175,7 @@ def load_pool(folder: Path, vocabulary: Vocabulary) -> SourcePool:
 def save_checkpoint(folder: Path, state: TrainingState) -> None:
     """The state of a training run, and its history as JSON lines."""
     groups = {"parameters": state.parameters, "best": state.best, "moments": state.moments}
-    arrays = {f"{group}/{name}": np.ascontiguousarray(a) for group, named in groups.items() for name, a in named.items()}
+    arrays = {f"{group}/{name}": np.asarray(a, order="C") for group, named in groups.items() for name, a in named.items()}
     notes = {"best_epoch": str(state.best_epoch), "history": json.dumps(state.history)}
     write_atomic(folder / CHECKPOINT, save(arrays, notes))
     write_atomic(folder / HISTORY, "".join(json.dumps(line) + "\n" for line in state.history).encode())

@@ -161,7 +161,7 @@ def _restore_adam(learner: FewShotModel, learning_rate: float, moments: Arrays, 
 
 def _adam_moments(learner: FewShotModel, optimizer: Any) -> Arrays:
     return {
-        f"{moment}.{name}": np.array(optimizer.state[value][moment])
+        f"{moment}.{name}": optimizer.state[value][moment].numpy().copy()
         for name, value in learner.parameters.items()
         for moment in MOMENTS
     }

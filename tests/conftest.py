@@ -1,0 +1,59 @@
+"""Small real things that many tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from handful.corpus import Corpus, make_corpus
+from handful.episodes import EpisodeSampler, EpisodeSpec
+from handful.runs import Material, RunSettings, load_material
+
+REAL_DATA = os.environ.get("HANDFUL_DATA", "")
+needs_real_data = pytest.mark.skipif(not REAL_DATA, reason="HANDFUL_DATA names no folder with the benchmark files")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """Small problems run faster on one thread, and the same everywhere."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def demo() -> Material:
+    return load_material(RunSettings())
+
+
+@pytest.fixture(scope="session")
+def random_corpus() -> Corpus:
+    """Eight classes of twelve texts over sixty words, uneven lengths."""
+    rng = np.random.default_rng(0)
+    texts = [[f"w{i}" for i in rng.integers(0, 60, rng.integers(1, 12))] for _ in range(96)]
+    return make_corpus(texts, [f"class{i // 12}" for i in range(96)])
+
+
+@pytest.fixture(scope="session")
+def random_table(random_corpus: Corpus) -> np.ndarray:
+    return np.random.default_rng(1).normal(size=(len(random_corpus.vocabulary), 16)).astype(np.float32) / 4
+
+
+@pytest.fixture(scope="session")
+def sampler(random_corpus: Corpus) -> EpisodeSampler:
+    return EpisodeSampler(random_corpus, range(4), range(8), EpisodeSpec(3, 2, 5), seed=3)
+
+
+@pytest.fixture
+def lines(tmp_path: Path):
+    """Writes a file of lines and gives its path."""
+
+    def write(*rows: str, name: str = "data.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_text("".join(row + "\n" for row in rows), "utf-8")
+        return path
+
+    return write

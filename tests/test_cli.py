@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from conftest import needs_real_data
+
+from handful.cli import main
+
+QUICK = ["--way", "3", "--queries", "3", "--episodes", "3", "--validation-episodes", "2", "--epochs", "2", "--quiet"]
+
+
+def handful(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for name in ("attention", "idf"):
+        result = handful("train", "--out", folder / name, "--representation", name, *QUICK, "--json")
+        assert result.exit_code == 0, result.output
+        report = json.loads(result.stdout)
+        assert report["epochs"] == 2
+    return folder
+
+
+def test_train_says_what_it_did(tmp_path: Path) -> None:
+    result = handful("train", "--out", tmp_path / "run", "--representation", "mean", *QUICK)
+    assert result.exit_code == 0
+    assert "2 epochs" in result.stdout
+
+
+def test_evaluate_as_json(runs: Path) -> None:
+    result = handful("evaluate", runs / "attention", "--against", runs / "idf", "--episodes", 10, "--quiet", "--json")
+    report = json.loads(result.stdout)
+    assert {"accuracy", "ci95", "episodes", "seconds", "queries", "difference", "difference_ci95"} <= set(report)
+    assert report["episodes"] == 10
+    assert 0 <= report["accuracy"] <= 1
+    assert (report["way"], report["shot"], report["queries"]) == (3, 1, 3)
+
+
+def test_evaluate_as_a_sentence_with_another_shape(runs: Path) -> None:
+    result = handful("evaluate", runs / "attention", "--against", runs / "idf", "--episodes", 6, "--shot", 5, "--quiet")
+    assert "over 6 episodes, 3-way 5-shot, 3 queries a class" in result.stdout
+    assert "on the same episodes" in result.stdout
+
+
+def test_evaluate_on_other_data(runs: Path, lines, tmp_path: Path) -> None:
+    rows = [json.dumps({"text": f"text {i} of {label}", "label": label}) for label in "abcd" for i in range(4)]
+    lines(*rows, name="other.jsonl")
+    lines('{"train": ["a"], "val": [], "test": ["b", "c", "d"]}', name="other.split.json")
+    result = handful("evaluate", runs / "attention", "--data", tmp_path / "other.jsonl", "--episodes", 4, "--quiet", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["episodes"] == 4
+
+
+def test_demo_shows_accuracy_and_shaded_texts(monkeypatch) -> None:
+    from handful import demo
+    from handful.training import TrainingSettings
+
+    quick = TrainingSettings(episodes=2, validation_episodes=2, epochs=1)
+    monkeypatch.setattr(demo.run_demo, "__defaults__", (1000, 0, quick, False))
+    result = handful("demo", "--episodes", 20, "--quiet")
+    assert result.exit_code == 0, result.output
+    for expected in ("mean + ridge", "idf + ridge", "signatures + ridge", "→", "95 %"):
+        assert expected in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("train", "--data", "nowhere"), "There is no data 'nowhere'"),
+        (("train", "--way", "16"), "15 classes are too few for 16-way"),
+        (("train", "--shot", "20"), "fewer than the 21"),
+        (("train", "--vectors", "nowhere"), "There are no vectors 'nowhere'"),
+        (("train", "--signals", "u"), "are not some of s and t"),
+        (("train", "--estimator", "x"), "There is no estimator 'x'"),
+        (("train", "--split", "nowhere.json"), "Cannot read nowhere.json"),
+        (("train", "--patience", "0"), "patience is 0"),
+    ],
+)
+def test_errors_are_one_sentence_with_exit_code_2_and_nothing_half_written(tmp_path: Path, arguments, sentence: str) -> None:
+    result = handful(*arguments, "--out", tmp_path / "run", "--quiet")
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_evaluate_what_is_no_run(tmp_path: Path) -> None:
+    result = handful("evaluate", tmp_path)
+    assert result.exit_code == 2
+    assert "is not a saved model" in result.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["train"], ["evaluate"], ["demo"]])
+def test_help_has_an_example(command: list[str]) -> None:
+    result = handful(*command, "--help")
+    assert result.exit_code == 0
+    assert "handful " + (command[0] if command else "demo") in result.stdout
+
+
+def test_a_light_import() -> None:
+    """`import handful` brings in neither torch nor scikit-learn, and the help needs neither."""
+    code = "import sys, handful, handful.cli; print([m for m in ('torch', 'sklearn', 'numba', 'joblib') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_using_a_model_needs_no_torch(runs: Path) -> None:
+    """With torch and numba out of reach, a saved model still scores."""
+    code = f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "numba"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+import numpy as np
+from pathlib import Path
+from handful import EpisodeSpec, RunSettings, load_material, load_run
+settings, model = load_run(Path({str(runs / "attention")!r}))
+material = load_material(settings)
+episode = material.sampler("test", EpisodeSpec(), 0)[0]
+task = model.fit(material.texts.select(episode.support), episode.support_labels, episode.pool)
+print(task.score(material.texts.select(episode.query)).shape)
+try:
+    model.to_torch()
+except ImportError as error:
+    print(error)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "(95, 5)\nTraining needs an optional dependency: install it with pip install 'handful[train]'.\n"
+
+
+@needs_real_data
+def test_real_reuters_end_to_end(tmp_path: Path) -> None:
+    quick = ["--episodes", "5", "--validation-episodes", "4", "--epochs", "1", "--quiet"]
+    assert handful("train", "--data", "reuters", "--out", tmp_path / "run", *quick).exit_code == 0
+    report = json.loads(handful("evaluate", tmp_path / "run", "--episodes", 40, "--quiet", "--json").stdout)
+    assert report["queries"] == 19  # Reuters has 20 documents a class
+    assert report["accuracy"] > 0.5  # chance is 0.2

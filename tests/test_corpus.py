@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import needs_real_data
+
+from handful.corpus import ClassSplit, find_data, load_dataset, make_corpus, read_corpus, read_split
+from handful.errors import DataError
+
+GOOD = '{"text": "Hello there", "label": "b"}', '{"sentence": ["good", "bye"], "label": "a"}'
+
+
+def test_strings_and_lists_names_and_numbers(lines) -> None:
+    corpus = read_corpus(lines(*GOOD, ""))
+    assert corpus.classes == ("a", "b")
+    assert corpus.labels.tolist() == [1, 0]
+    assert corpus.words(0) == ["hello", "there"]
+    assert corpus.words(1) == ["good", "bye"]
+    numbered = read_corpus(lines('{"text": "x", "label": 10}', '{"text": "y", "label": 9}'))
+    assert numbered.classes == ("9", "10")
+
+
+@pytest.mark.parametrize(("ending", "compress"), [(".xz", lzma.compress), (".gz", gzip.compress)])
+def test_compressed_files(tmp_path: Path, ending: str, compress) -> None:
+    path = tmp_path / f"data.jsonl{ending}"
+    path.write_bytes(compress("\n".join(GOOD).encode()))
+    assert len(read_corpus(path)) == 2
+
+
+def test_long_texts_are_cut(lines) -> None:
+    assert np.diff(read_corpus(lines('{"text": "a b c d", "label": 1}'), longest=3).offsets).tolist() == [3]
+
+
+def test_class_names_beside_the_data(lines) -> None:
+    path = lines('{"text": "x", "label": 0}', '{"text": "y", "label": 1}')
+    lines('{"0": "zero", "1": "one"}', name="data.classes.json")
+    assert read_corpus(path).classes == ("zero", "one")
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        (("{",), r"line 1 is not JSON .*: write one JSON object a line"),
+        ((GOOD[0], "[1]"), r"line 2 is not a JSON object"),
+        (('{"label": 1}',), r"line 1 has no text: give each line a key text"),
+        (('{"text": 3, "label": 1}',), "neither a string nor a list"),
+        (('{"text": ["a", 1], "label": 1}',), "neither a string nor a list"),
+        (('{"text": "a"}',), r"line 1 has no label: give each line a key label"),
+        (('{"text": "a", "label": 1.5}',), "has no label"),
+        (('{"text": "a", "label": true}',), "has no label"),
+        ((GOOD[0], '{"text": " ", "label": 1}'), r"line 2 has an empty text: remove the line"),
+        (("",), "has no examples"),
+    ],
+)
+def test_bad_lines_are_refused_with_their_place_and_remedy(lines, rows, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        read_corpus(lines(*rows))
+
+
+def test_empty_texts_can_be_skipped(lines) -> None:
+    assert len(read_corpus(lines(*GOOD, '{"text": [], "label": 1}'), skip_empty=True)) == 2
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"Cannot read .*nowhere.jsonl: No such file"):
+        read_corpus(tmp_path / "nowhere.jsonl")
+    broken = tmp_path / "broken.jsonl.xz"
+    broken.write_bytes(lzma.compress(b"x" * 1000)[:-8])
+    with pytest.raises(DataError, match="cannot be read to its end"):
+        read_corpus(broken)
+    latin = tmp_path / "latin.jsonl"
+    latin.write_bytes('{"text": "é", "label": 1}'.encode("latin-1"))
+    with pytest.raises(DataError, match="cannot be read to its end"):
+        read_corpus(latin)
+
+
+def test_splits_by_name_and_number(lines) -> None:
+    corpus = make_corpus(["x", "y", "z"], ["a", "b", "c"])
+    by_name = lines('{"train": ["a"], "val": ["b"], "test": ["c"]}', name="one.json")
+    nested = lines('{"mine": {"train": [0], "val": [1], "test": [2]}}', name="two.json")
+    assert read_split(by_name, corpus) == read_split(nested, corpus, "mine") == ClassSplit((0,), (1,), (2,))
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ('{"train": [0], "val": [1]}', "lacks test"),
+        ('{"train": [0], "val": [1], "test": ["q"]}', "that the data does not have: q"),
+        ('{"train": [0], "val": [1], "test": [7]}', "does not have: 7"),
+        ('{"train": [0], "val": [0], "test": [1]}', "stands in two parts"),
+        ('{"other": {}}', "has no split for 'mine': it has other"),
+        ("{", "is not JSON"),
+        ("[]", "does not hold a JSON object"),
+    ],
+)
+def test_bad_splits(lines, content: str, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        read_split(lines(content, name="split.json"), make_corpus(["x", "y"], ["a", "b"]), "mine")
+
+
+def test_data_by_name_and_path(lines, monkeypatch, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="There is no data 'mine'"):
+        find_data("mine")
+    lines(*GOOD, name="mine.jsonl")
+    lines('{"mine": {"train": ["a"], "val": ["b"], "test": []}}', name="splits.json")
+    assert load_dataset(str(tmp_path / "mine.jsonl")).split.train == (0,)
+    monkeypatch.setenv("HANDFUL_DATA", str(tmp_path))
+    assert load_dataset("mine").split.val == (1,)
+    lonely = tmp_path / "lonely"
+    lonely.mkdir()
+    (lonely / "data.jsonl").write_text("\n".join(GOOD))
+    with pytest.raises(DataError, match="no class split beside it"):
+        load_dataset(str(lonely / "data.jsonl"))
+
+
+def test_the_demo_corpus_is_what_its_note_says() -> None:
+    dataset = load_dataset("demo")
+    assert (len(dataset.split.train), len(dataset.split.val), len(dataset.split.test)) == (15, 5, 10)
+    assert np.bincount(dataset.corpus.labels).tolist() == [20] * 30
+    texts = [json.loads(line)["text"] for line in find_data("demo")[0].read_text("utf-8").splitlines()]
+    assert len(set(texts)) == 600
+    lengths = [len(text.split()) for text in texts]
+    assert 10 <= min(lengths)
+    assert max(lengths) <= 40
+
+
+@needs_real_data
+@pytest.mark.parametrize(
+    ("name", "examples", "classes", "words", "parts"),
+    [("reuters", 620, 31, 186, (15, 5, 11)), ("huffpost", 36900, 41, 11.5, (20, 5, 16))],
+)
+def test_real_data(name: str, examples: int, classes: int, words: float, parts: tuple[int, ...]) -> None:
+    dataset = load_dataset(name, longest=10**6)
+    assert len(dataset.corpus) == examples
+    assert len(dataset.corpus.classes) == classes
+    assert np.diff(dataset.corpus.offsets).mean() == pytest.approx(words, rel=0.01)
+    assert tuple(len(part) for part in (dataset.split.train, dataset.split.val, dataset.split.test)) == parts
+
+
+@needs_real_data
+def test_real_empty_texts_are_an_error_unless_skipped() -> None:
+    with pytest.raises(DataError, match="has an empty text"):
+        load_dataset("20newsgroups")
+    assert len(load_dataset("20newsgroups", skip_empty=True).corpus) == 18828 - 34

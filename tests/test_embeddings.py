@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import gzip
+import lzma
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from handful.embeddings import load_vectors
+from handful.embeddings.tables import Preparation
+from handful.embeddings.wordllama import WordLlama
+from handful.errors import DataError, SettingError
+
+ROWS = {"the": [1.0, 0.0, 2.0], "cat": [0.0, 3.0, 4.0], "sat": [-1.0, 1.0, 0.5], "née": [0.1, 0.2, 0.3]}
+WORD2VEC = "4 3\n" + "".join(f"{word} {' '.join(map(str, row))}\n" for word, row in ROWS.items())
+GLOVE = WORD2VEC.split("\n", 1)[1]
+
+
+def write(path: Path, text: str) -> Path:
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    elif path.suffix == ".xz":
+        path.write_bytes(lzma.compress(text.encode()))
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("inside.txt", text)
+    else:
+        path.write_text(text, "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["txt", "vec", "txt.gz", "txt.xz", "zip"])
+@pytest.mark.parametrize("text", [WORD2VEC, GLOVE], ids=["word2vec", "glove"])
+def test_text_files_in_every_wrapping(tmp_path: Path, ending: str, text: str) -> None:
+    path = write(tmp_path / f"table.{ending}", text)
+    vectors = load_vectors(f"{path}:raw")
+    assert vectors.dim == 3
+    rows = vectors.lookup(["cat", "unheard", "née"])
+    assert rows.dtype == np.float32
+    scale = np.sqrt(np.mean([np.sum(np.square(row)) for row in ROWS.values()]))
+    np.testing.assert_allclose(rows * scale, [ROWS["cat"], [0, 0, 0], ROWS["née"]], rtol=1e-5)
+
+
+def test_npz(tmp_path: Path) -> None:
+    np.savez(tmp_path / "table.npz", words=np.array(list(ROWS)), vectors=np.array(list(ROWS.values()), np.float16))
+    rows = load_vectors(f"{tmp_path / 'table.npz'}:unit").lookup(["cat", "x"])
+    np.testing.assert_allclose(rows, [[0, 0.6, 0.8], [0, 0, 0]], atol=1e-3)
+
+
+def test_tables_side_by_side_fill_each_others_gaps(tmp_path: Path) -> None:
+    path = write(tmp_path / "table.txt", GLOVE)
+    vectors = load_vectors(f"wordllama+{path}:unit")
+    rows = vectors.lookup(["cat", "unheard"])
+    assert rows.shape == (2, 259)
+    assert rows[:, :256].any(axis=1).all()
+    np.testing.assert_allclose(rows[:, 256:], [[0, 0.6, 0.8], [0, 0, 0]], atol=1e-6)
+    np.testing.assert_array_equal(rows[:, :256], load_vectors("wordllama").lookup(["cat", "unheard"]))
+
+
+def test_wordllama_has_a_vector_for_every_word_the_sum_of_its_pieces() -> None:
+    table, mean = WordLlama(), WordLlama("mean")
+    words = ["the", "antidisestablishmentarianism", "日本", "☃", "n't"]
+    assert table.lookup(words).any(axis=1).all()
+    pieces = table._tokenizer.encode(words[1], add_special_tokens=False).ids
+    assert len(pieces) > 3
+    np.testing.assert_allclose(table.lookup(words)[1], table._table[pieces].sum(0), atol=1e-5)
+    np.testing.assert_allclose(mean.lookup(words)[1], table._table[pieces].mean(0), atol=1e-5)
+    assert table.lookup([]).shape == (0, 256)
+
+
+def test_preparations() -> None:
+    rng = np.random.default_rng(0)
+    frequent = rng.normal(size=(500, 8)).astype(np.float32) + 3 * np.eye(8, dtype=np.float32)[0]
+    for kind in ("raw", "unit", "centred"):
+        prepared = Preparation.fit(kind, frequent)(frequent)
+        assert np.mean(np.sum(prepared**2, axis=1)) == pytest.approx(1, rel=1e-3)
+    np.testing.assert_allclose(prepared.mean(axis=0), 0, atol=1e-4)
+    assert np.linalg.matrix_rank(prepared, tol=1e-2) == 6  # two common components are gone
+    lengths = np.linalg.norm(Preparation.fit("raw", frequent)(frequent), axis=1)
+    np.testing.assert_allclose(lengths / lengths[0], np.linalg.norm(frequent, axis=1) / np.linalg.norm(frequent[0]), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.txt", "the 1 2 3\ncat 1 x 3\n", "word 'cat'"),
+        ("a.txt", "the 1 2 3\ncat 1 2\n", "has 2 numbers where others have 3"),
+        ("a.txt", "the 1 2 nan\n", "'the' a vector that is not finite"),
+        ("a.txt.gz", None, "cannot be read to its end"),
+        ("a.npz", "not an archive", "is not a table of words and vectors"),
+    ],
+)
+def test_bad_files_are_refused_with_their_place(tmp_path: Path, name: str, content: str | None, sentence: str) -> None:
+    path = tmp_path / name
+    if content is None:
+        path.write_bytes(gzip.compress(GLOVE.encode() * 50)[:-20])
+    else:
+        path.write_text(content)
+    with pytest.raises(DataError, match=sentence):
+        load_vectors(f"{path}:raw").lookup(["the", "cat"])
+
+
+def test_unknown_names_and_preparations() -> None:
+    with pytest.raises(DataError, match="no vectors 'nowhere.txt'"):
+        load_vectors("nowhere.txt")
+    with pytest.raises(SettingError, match="no preparation 'boiled'"):
+        load_vectors("wordllama:boiled")
+
+
+def test_words_without_a_vector_are_neither_counted_nor_attended_to(tmp_path: Path, lines) -> None:
+    from handful.runs import RunSettings, load_material
+
+    data = lines('{"text": "the cat zzz", "label": 1}', '{"text": "sat zzz", "label": 2}')
+    split = lines('{"train": [0], "val": [1], "test": []}', name="data.split.json")
+    table = write(tmp_path / "table.txt", GLOVE)
+    from handful.model import ModelSettings
+
+    material = load_material(RunSettings(data=str(data), split=str(split), model=ModelSettings(vectors=str(table))))
+    assert material.corpus.words(0) == ["the", "cat"]
+    assert material.corpus.word_counts().sum() == 3

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from handful import lstm_torch
+from handful.lstm import bilstm, initial_bilstm
+
+LENGTHS = [4, 0, 1, 9, 3]
+OFFSETS = np.concatenate([[0], np.cumsum(LENGTHS)])
+
+
+def reference(parameters: dict[str, torch.Tensor], hidden: int) -> torch.nn.LSTM:
+    """torch's own LSTM with our parameters (its gates stand in another order)."""
+    network = torch.nn.LSTM(parameters["input"].shape[1], hidden, batch_first=True, bidirectional=True)
+    with torch.no_grad():
+        for direction, ending in enumerate(("", "_reverse")):
+            for name, values in (("weight_ih", "input"), ("weight_hh", "recurrent"), ("bias_ih", "bias")):
+                write, forget, show, candidate = parameters[values][direction].split(hidden, dim=-1)
+                arranged = torch.cat([write, forget, candidate, show], dim=-1)
+                getattr(network, f"{name}_l0{ending}").copy_(arranged.T if arranged.dim() == 2 else arranged)
+            getattr(network, f"bias_hh_l0{ending}").zero_()
+    return network
+
+
+@pytest.mark.parametrize("hidden", [25, 3, 7])
+@pytest.mark.parametrize("chunk", [4096, 3])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_three_lstms_agree(hidden: int, chunk: int, threads: int, monkeypatch) -> None:
+    """The NumPy pass, the compiled pass and torch's own: states and every gradient."""
+    monkeypatch.setattr(lstm_torch, "CHUNK", chunk)
+    torch.set_num_threads(threads)
+    rng = np.random.default_rng(0)
+    arrays = initial_bilstm(rng, 4, hidden)
+    inputs = rng.normal(size=(OFFSETS[-1], 4)).astype(np.float32)
+    ours = {name: torch.tensor(value, requires_grad=True) for name, value in arrays.items()}
+    x = torch.tensor(inputs, requires_grad=True)
+    states = bilstm(ours, x, OFFSETS)
+
+    network, y = reference({k: v.detach() for k, v in ours.items()}, hidden), torch.tensor(inputs, requires_grad=True)
+    theirs = torch.cat([network(y[None, a:b])[0][0] for a, b in zip(OFFSETS, OFFSETS[1:], strict=False) if b > a])
+    torch.testing.assert_close(states, theirs, atol=1e-6, rtol=1e-5)
+    np.testing.assert_allclose(bilstm(arrays, inputs, OFFSETS), theirs.detach(), atol=1e-6)
+
+    weights = torch.from_numpy(rng.normal(size=tuple(states.shape)).astype(np.float32))
+    (states * weights).sum().backward()
+    (theirs * weights).sum().backward()
+    torch.testing.assert_close(x.grad, y.grad, atol=1e-5, rtol=1e-4)
+    recurrent = ours["recurrent"].grad[1].T
+    write, forget, show, candidate = recurrent.split(hidden)
+    torch.testing.assert_close(
+        torch.cat([write, forget, candidate, show]), network.weight_hh_l0_reverse.grad, atol=1e-5, rtol=1e-4
+    )
+    write, forget, show, candidate = ours["bias"].grad[0].split(hidden)
+    torch.testing.assert_close(torch.cat([write, forget, candidate, show]), network.bias_ih_l0.grad, atol=1e-5, rtol=1e-4)
+    write, forget, show, candidate = ours["input"].grad[0].T.split(hidden)
+    torch.testing.assert_close(torch.cat([write, forget, candidate, show]), network.weight_ih_l0.grad, atol=1e-5, rtol=1e-4)
+
+
+def test_a_document_does_not_depend_on_its_neighbours() -> None:
+    rng = np.random.default_rng(1)
+    parameters = {name: torch.from_numpy(value) for name, value in initial_bilstm(rng, 2, 25).items()}
+    inputs = torch.from_numpy(rng.normal(size=(OFFSETS[-1], 2)).astype(np.float32))
+    together = bilstm(parameters, inputs, OFFSETS)
+    for begin, end in zip(OFFSETS, OFFSETS[1:], strict=False):
+        if end > begin:
+            assert torch.equal(bilstm(parameters, inputs[begin:end], np.array([0, end - begin])), together[begin:end])
+
+
+def test_extreme_inputs_stay_finite() -> None:
+    parameters = {name: torch.from_numpy(value) for name, value in initial_bilstm(np.random.default_rng(0), 2, 25).items()}
+    states = bilstm(parameters, torch.tensor([[1e6, -1e6], [-1e30, 1e30]]), np.array([0, 2]))
+    assert torch.isfinite(states).all()
+    assert states.abs().max() <= 1

@@ -1,0 +1,192 @@
+"""One contract for every combination of representation, head and setting: a new component is a line in a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from handful.attention import AttentionGenerator, _dropout_mask
+from handful.episodes import EpisodeSampler, EpisodeSpec
+from handful.errors import SettingError
+from handful.evaluation import evaluate, prepare_batches, score_batch
+from handful.functional import cross_entropy, one_hot
+from handful.model import HEADS, REPRESENTATIONS, FewShotModel, ModelSettings
+from handful.signatures import SignatureSettings
+
+COUNT = SignatureSettings(estimator="count", measure="entropy")
+MODELS = {
+    "mean": ModelSettings(representation="mean"),
+    "idf": ModelSettings(representation="idf"),
+    "attention": ModelSettings(),
+    "attention-count": ModelSettings(signature=COUNT),
+    "attention-softmax": ModelSettings(signature=SignatureSettings(estimator="softmax", measure="entropy", penalty=0.01)),
+    "without-s": ModelSettings(signals=("t",)),
+    "without-t": ModelSettings(signals=("s",)),
+    "without-bilstm": ModelSettings(network="mlp"),
+    "with-embeddings": ModelSettings(embeddings=True),
+}
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+def test_the_table_covers_every_component() -> None:
+    assert {settings.representation for settings in MODELS.values()} == set(REPRESENTATIONS)
+    assert {settings.head for settings in MODELS.values()} == set(HEADS)
+
+
+def model_of(name: str) -> FewShotModel:
+    return FewShotModel.initial(MODELS[name], 16, seed=1)
+
+
+@every_model
+@pytest.mark.parametrize(("way", "shot"), [(2, 1), (3, 2), (4, 5)])
+def test_any_way_and_shot(name: str, way: int, shot: int, random_corpus, random_table) -> None:
+    sampler = EpisodeSampler(random_corpus, range(8), range(8), EpisodeSpec(way, shot, 4))
+    prepared = model_of(name).prepare(random_corpus.texts(random_table), [sampler[0], sampler[1]])
+    logits = model_of(name).logits(prepared)
+    assert logits.shape == (2, way * 4, way)
+    assert np.isfinite(logits).all()
+
+
+@every_model
+def test_unbalanced_support(name: str, random_corpus, random_table, sampler: EpisodeSampler) -> None:
+    texts, pool = random_corpus.texts(random_table), sampler.training_pool
+    support, labels = np.array([0, 1, 2, 3, 12, 24]), np.array([0, 0, 0, 0, 1, 2])
+    task = model_of(name).fit(texts.select(support), labels, pool)
+    assert task.score(texts.select(np.arange(5))).shape == (5, 3)
+    wide = model_of(name).fit(texts.select(support), labels, pool, classes=4)
+    assert wide.score(texts.select(np.arange(5))).shape == (5, 4)
+
+
+@every_model
+def test_weights_of_a_text_sum_to_one(name: str, random_corpus, random_table, sampler: EpisodeSampler) -> None:
+    texts, episode = random_corpus.texts(random_table), sampler[0]
+    task = model_of(name).fit(texts.select(episode.support), episode.support_labels, episode.pool)
+    queries = texts.select(episode.query)
+    weights = task.weights(queries)
+    assert (weights >= 0).all()
+    np.testing.assert_allclose(np.add.reduceat(weights, queries.offsets[:-1]), 1, rtol=1e-5)
+
+
+@every_model
+def test_a_task_and_a_batch_of_episodes_give_the_same_numbers(name, random_corpus, random_table, sampler) -> None:
+    """Batching, and the company of other documents, never change a number."""
+    texts, model = random_corpus.texts(random_table), model_of(name)
+    episodes = [sampler[i] for i in range(4)]
+    together = model.logits(model.prepare(texts, episodes))
+    for episode, logits in zip(episodes, together, strict=True):
+        task = model.fit(
+            texts.select(episode.support), episode.support_labels, episode.pool, training=episode.training
+        )
+        alone = [task.score(texts.select(episode.query[[i]]))[0] for i in range(len(episode.query))]
+        np.testing.assert_allclose(alone, logits, atol=1e-5)
+
+
+@every_model
+def test_torch_and_numpy_agree(name: str, random_corpus, random_table, sampler: EpisodeSampler) -> None:
+    texts, model = random_corpus.texts(random_table), model_of(name)
+    prepared = model.prepare(texts, [sampler[0], sampler[1]])
+    np.testing.assert_allclose(model.logits(prepared), np.asarray(model.to_torch().logits(prepared)), atol=1e-5)
+    back = model.to_torch().to_numpy()
+    assert all(np.array_equal(model.parameters[key], back.parameters[key]) for key in model.parameters)
+
+
+@every_model
+def test_permuting_labels_permutes_logits_and_support_order_does_not_matter(name, random_corpus, random_table, sampler) -> None:
+    texts, model, episode = random_corpus.texts(random_table), model_of(name), sampler[0]
+    queries = texts.select(episode.query)
+    first = model.fit(texts.select(episode.support), episode.support_labels, episode.pool).score(queries)
+    order, relabel = np.array([4, 2, 0, 1, 5, 3]), np.array([2, 0, 1])
+    support = texts.select(episode.support[order])
+    second = model.fit(support, relabel[episode.support_labels[order]], episode.pool).score(queries)
+    np.testing.assert_allclose(first, second[:, relabel], atol=1e-4)
+
+
+@every_model
+def test_gradients_are_finite_and_reach_every_parameter(name, random_corpus, random_table, sampler) -> None:
+    model = model_of(name).to_torch()
+    for parameter in model.parameters.values():
+        parameter.requires_grad_()
+    prepared = model.prepare(random_corpus.texts(random_table), [sampler[0]])
+    logits = model.logits(prepared, np.random.default_rng(0))
+    cross_entropy(logits, logits.new_tensor(prepared.query_targets)).backward()
+    for key, parameter in model.parameters.items():
+        assert parameter.grad is not None, key
+        assert parameter.grad.isfinite().all(), key
+        assert parameter.grad.abs().sum() > 0, key
+
+
+@pytest.mark.parametrize("name", ["attention", "without-bilstm", "with-embeddings"])
+def test_the_whole_gradient_agrees_with_finite_differences(name, random_corpus, random_table, sampler) -> None:
+    """Along a random direction in the space of all parameters, in single precision."""
+    model = model_of(name).to_torch()
+    prepared = model.prepare(random_corpus.texts(random_table), [sampler[0]])
+    rng = np.random.default_rng(0)
+    start = {key: np.asarray(value) for key, value in model.parameters.items()}
+    direction = {key: rng.normal(size=value.shape).astype("f") for key, value in start.items()}
+
+    def loss(step: float):
+        moved = model.with_parameters({k: v.new_tensor(start[k] + step * direction[k]) for k, v in model.parameters.items()})
+        for parameter in moved.parameters.values():
+            parameter.requires_grad_()
+        logits = moved.logits(prepared)
+        return moved, cross_entropy(logits.double(), logits.new_tensor(prepared.query_targets).double())
+
+    moved, value = loss(0.0)
+    value.backward()
+    slope = sum(float((parameter.grad.numpy() * direction[key]).sum()) for key, parameter in moved.parameters.items())
+    step = 3e-4
+    assert slope == pytest.approx(float((loss(step)[1] - loss(-step)[1]).detach()) / (2 * step), rel=0.02, abs=1e-4)
+
+
+def test_seeds_give_the_same_and_other_models() -> None:
+    settings = MODELS["attention"]
+    same, other = (FewShotModel.initial(settings, 16, seed).parameters for seed in (1, 2))
+    first = model_of("attention").parameters
+    assert all(np.array_equal(first[key], same[key]) for key in first)
+    assert not np.array_equal(first["representation.query"], other["representation.query"])
+
+
+def test_evaluation_is_the_same_for_any_number_of_workers(random_corpus, random_table, sampler) -> None:
+    texts, model = random_corpus.texts(random_table), model_of("attention")
+    alone = evaluate(model, texts, sampler, 90, workers=1, quiet=True)
+    assert np.array_equal(alone, evaluate(model, texts, sampler, 90, workers=2, quiet=True))
+    assert len(alone) == 90
+    one_by_one = [score_batch(model, b)[0][0] for b in prepare_batches(model, texts, sampler, range(90), size=1)]
+    np.testing.assert_allclose(alone, one_by_one)
+
+
+def test_episodes_with_different_numbers_of_queries_are_all_scored(random_table, random_corpus) -> None:
+    kept = np.r_[0:12, 12:18, 24:36]  # the second class has half the documents
+    texts = random_corpus.texts(random_table)
+    from handful.corpus import Corpus
+
+    part = texts.select(kept)
+    small = Corpus(part.ids, part.offsets, random_corpus.labels[kept], random_corpus.classes, random_corpus.vocabulary)
+    sampler = EpisodeSampler(small, [0, 1, 2], [0], EpisodeSpec(2, 1, 10))
+    assert len(evaluate(model_of("mean"), small.texts(random_table), sampler, 30, quiet=True)) == 30
+
+
+def test_texts_without_words_get_uniform_logits(random_corpus, random_table, sampler) -> None:
+    nothing = random_corpus.keep_words(np.zeros(len(random_corpus.vocabulary), bool)).texts(random_table)
+    texts, episode = random_corpus.texts(random_table), sampler[0]
+    for name in MODELS:
+        task = model_of(name).fit(texts.select(episode.support), episode.support_labels, episode.pool)
+        assert not task.score(nothing.select(np.arange(3))).any()
+
+
+def test_dropout_keeps_the_mean() -> None:
+    mask = _dropout_mask(np.random.default_rng(0), (200, 50), AttentionGenerator().dropout)
+    assert set(np.unique(mask)) == {np.float32(0), np.float32(1 / 0.9)}
+    assert mask.mean() == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"representation": "x"}, {"head": "x"}, {"network": "x"}, {"signals": ()}, {"signals": ("u",)}, {"longest": 0}]
+)
+def test_wrong_settings_are_refused(wrong: dict) -> None:
+    with pytest.raises(SettingError):
+        ModelSettings(**wrong)
+
+
+def test_one_hot() -> None:
+    assert one_hot(np.array([1, 0]), 2).tolist() == [[0, 1], [1, 0]]

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from handful.demo import run_demo, shaded_queries
+from handful.episodes import EpisodeSampler, EpisodeSpec
+from handful.errors import SettingError, TrainingError
+from handful.evaluation import Score, paired_difference
+from handful.model import FewShotModel, ModelSettings
+from handful.runs import RunSettings, train_run
+from handful.storage import save_checkpoint
+from handful.training import TrainingSettings, initial_state, meta_train
+
+QUICK = TrainingSettings(episodes=4, validation_episodes=3, epochs=4)
+SETTINGS = RunSettings(episode=EpisodeSpec(3, 1, 3), training=QUICK)
+
+
+def train_quickly(texts, sampler, settings=QUICK, **options):
+    model = FewShotModel.initial(ModelSettings(), 16)
+    return meta_train(model, texts, sampler, sampler, settings, quiet=True, **options)
+
+
+def test_a_resumed_run_ends_at_the_same_numbers(random_corpus, random_table, sampler) -> None:
+    texts, states = random_corpus.texts(random_table), []
+    whole, history = train_quickly(texts, sampler, save=states.append)
+    resumed, again = train_quickly(texts, sampler, state=states[1])
+    assert history == again
+    assert all(np.array_equal(whole.parameters[name], resumed.parameters[name]) for name in whole.parameters)
+
+
+def test_the_best_epoch_is_restored(random_corpus, random_table, sampler) -> None:
+    states: list = []
+    fast = replace(QUICK, learning_rate=0.5, epochs=6)  # so fast that it gets worse
+    best, history = train_quickly(random_corpus.texts(random_table), sampler, fast, save=states.append)
+    winner = min(history, key=lambda line: line["val_loss"])["epoch"]
+    assert states[-1].best_epoch == winner
+    for name, value in best.parameters.items():
+        assert np.array_equal(value, states[int(winner) - 1].parameters[name])
+
+
+def test_patience_and_the_monitored_number(random_corpus, random_table, sampler) -> None:
+    texts = random_corpus.texts(random_table)
+    slow = replace(QUICK, learning_rate=1e-12, patience=2, epochs=50)
+    _, history = train_quickly(texts, sampler, replace(slow, monitor="accuracy"))
+    assert len(history) == 3  # the first epoch is the best, two more without improvement
+    with pytest.raises(SettingError, match="monitor"):
+        replace(QUICK, monitor="luck")
+
+
+def test_a_nan_stops_with_the_episode_and_the_seed(random_corpus, random_table, sampler) -> None:
+    broken = random_table.copy()
+    broken[random_corpus.ids[:30]] = np.nan
+    with pytest.raises(TrainingError, match=r"episode \d+ \(seed 3\)"):
+        train_quickly(random_corpus.texts(broken), sampler)
+
+
+def test_a_killed_run_goes_on_to_the_same_model(tmp_path: Path, demo) -> None:
+    """A real process, killed without warning in the middle, then started again."""
+    command = [sys.executable, "-m", "handful", "train", "--way", "3", "--queries", "3", "--episodes", "20", "--epochs", "8"]
+    command += ["--validation-episodes", "3", "--quiet", "--out", str(tmp_path / "killed")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    deadline = time.monotonic() + 90
+    while not (tmp_path / "killed" / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed" / "model.safetensors").exists()
+    settings = RunSettings(
+        episode=EpisodeSpec(3, 1, 3), training=TrainingSettings(episodes=20, epochs=8, validation_episodes=3)
+    )
+    train_run(settings, tmp_path / "killed", demo, quiet=True)
+    train_run(settings, tmp_path / "whole", demo, quiet=True)
+    killed, whole = (load_file(tmp_path / name / "model.safetensors") for name in ("killed", "whole"))
+    assert all(np.array_equal(killed[name], whole[name]) for name in whole)
+    assert (tmp_path / "killed" / "history.jsonl").read_text() == (tmp_path / "whole" / "history.jsonl").read_text()
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path, demo) -> None:
+    from handful.errors import ModelError
+
+    save_checkpoint(tmp_path, initial_state(FewShotModel.initial(ModelSettings(representation="mean"), 256)))
+    with pytest.raises(ModelError, match="does not fit"):
+        train_run(SETTINGS, tmp_path, demo, quiet=True)
+
+
+def test_score_and_paired_difference_by_hand() -> None:
+    score = Score.of(np.array([0.5, 0.7, 0.9]))
+    assert (score.mean, score.episodes) == (pytest.approx(0.7), 3)
+    assert score.ci95 == pytest.approx(1.959964 * 0.2 / 3**0.5)
+    assert str(score) == "70.0 ± 22.6"
+    difference = paired_difference(np.array([0.5, 0.7]), np.array([0.4, 0.6]))
+    assert (difference.mean, difference.ci95) == (pytest.approx(0.1), pytest.approx(0, abs=1e-9))
+    with pytest.raises(SettingError, match="same episodes"):
+        paired_difference(np.zeros(2), np.zeros(3))
+
+
+def test_meta_training_beats_idf_on_unseen_classes() -> None:
+    """The learning test: the attention learned on some classes helps on others, beyond the interval of the paired difference."""
+    result = run_demo(episodes=400, quiet=True)
+    for rival in ("idf", "mean"):
+        gain = result.gain(rival)
+        assert gain.mean - gain.ci95 > 0, f"{rival}: {gain}"
+    assert result.evaluations["idf"].score.mean < 0.8, "the demo corpus is too easy to show anything"
+    rows = shaded_queries(result)
+    assert len(rows) == 4
+    assert all(shaded.plain and shaded.spans for _, _, shaded in rows)
+
+
+def test_episodes_of_seen_and_validation_classes_are_disjoint(demo) -> None:
+    train, val = (demo.sampler(part, EpisodeSpec(), 0) for part in ("train", "val"))
+    assert isinstance(train, EpisodeSampler)
+    assert not set(train.classes) & set(val.classes)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from .functional import Array, Offsets, array_namespace, as_like, segment_softmax
+from .functional import Array, Offsets, as_like, segment_softmax
 from .lstm import bilstm, initial_bilstm
 
 Parameters = Mapping[str, Array]
@@ -18,8 +19,8 @@ Parameters = Mapping[str, Array]
 class AttentionGenerator:
     """h = biLSTM([s; t]), αᵢ = softmax over the text of v·hᵢ (Bao et al., 2020, Eq. 3).
 
-    It sees statistics of words, never the words, so what it learns holds for words it has not met. `network="mlp"` looks at each
-    word alone (the ablation without the biLSTM), `embeddings=True` shows it the word vectors as well (the ablation with them).
+    It sees statistics of words, never the words, so what it learns holds for words it has not met. `network="mlp"` looks at
+    each word alone (the ablation without the biLSTM), `embeddings=True` shows it the word vectors too (the ablation with them).
     """
 
     signals: tuple[str, ...] = ("s", "t")

@@ -60,7 +60,9 @@ EPISODE_OPTIONS = _options(
 )
 MODEL_OPTIONS = _options(
     click.option("--representation", default="attention", help="mean, idf or attention."),
-    click.option("--vectors", default="wordllama", help="Word tables joined by +: wordllama or paths, each with :raw, :unit or :centred."),
+    click.option(
+        "--vectors", default="wordllama", help="Word tables joined by +: wordllama or paths, each with :raw, :unit or :centred."
+    ),
     click.option("--signals", default="s,t", help="What the attention generator sees: s,t or s or t."),
     click.option("--network", default="bilstm", help="bilstm, or mlp (each word alone)."),
     click.option("--embeddings", is_flag=True, help="Show the attention generator the word vectors too."),
@@ -109,7 +111,9 @@ def train(out: Path, as_json: bool, quiet: bool, **options: Any) -> None:
     if as_json:
         click.echo(json.dumps({"run": str(out), "epochs": len(history), **best}))
     else:
-        click.echo(f"{out}: {len(history)} epochs, {100 * best['val_accuracy']:.1f} % on validation classes at epoch {best['epoch']}.")
+        click.echo(
+            f"{out}: {len(history)} epochs, {100 * best['val_accuracy']:.1f} % on validation classes at epoch {best['epoch']}."
+        )
 
 
 def _run_settings(options: dict[str, Any]) -> Any:

@@ -15,10 +15,9 @@ from typing import IO, Any
 import numpy as np
 
 from .errors import DataError
-from .functional import Offsets
+from .functional import Floats, Ints, Offsets
 from .text import Vocabulary, words_of
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 LONGEST = 500  # words kept of a text
 OPENERS = {".xz": lzma.open, ".gz": gzip.open}
 DATA_VARIABLE = "HANDFUL_DATA"
@@ -40,7 +39,7 @@ class Texts:
 
     ids: Ints  # (words,)
     offsets: Offsets  # (documents + 1,)
-    table: np.ndarray[Any, np.dtype[np.float32]]  # (rows, dim)
+    table: Floats  # (rows, dim)
     rows: Ints  # (words,)
 
     def __len__(self) -> int:
@@ -79,7 +78,7 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def texts(self, table: np.ndarray[Any, np.dtype[np.float32]]) -> Texts:
+    def texts(self, table: Floats) -> Texts:
         """The documents with a static table of vectors, a row for each word of the vocabulary."""
         return Texts(self.ids, self.offsets, table, rows=self.ids)
 

@@ -77,7 +77,7 @@ def print_demo(episodes: int = 1000, seed: int = 0, quiet: bool = False) -> None
     console, start = Console(highlight=False), time.perf_counter()
     split = load_material(RunSettings()).dataset.split
     console.print(
-        f"Messages to service desks, {len(split.train)} classes to learn from, {len(split.test)} other classes to be tested on: "
+        f"Messages to service desks, {len(split.train)} classes to learn from, {len(split.test)} others to be tested on: "
         "five of them at a time, one example each.\n"
     )
     result = run_demo(episodes, seed, quiet=quiet)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .corpus import Corpus, Ints
+from .corpus import Corpus
 from .errors import DataError, SettingError
+from .functional import Ints
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,16 @@ Ragged data is a flat array with `offsets`, a NumPy array of n + 1 positions: do
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 
 Array = Any  # a NumPy array or a torch tensor
-Offsets = np.ndarray[tuple[int], np.dtype[np.int64]]
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+Offsets = Ints
 
 BAG_CHUNK = 1 << 16  # words gathered at once by the NumPy bag: bounds its memory
 
@@ -21,7 +24,7 @@ def as_like(values: np.ndarray[Any, Any], like: Array) -> Array:
     return array_namespace(like).asarray(values)
 
 
-def segments(offsets: Offsets) -> np.ndarray[Any, np.dtype[np.int64]]:
+def segments(offsets: Offsets) -> Ints:
     """The document of each word.
 
     >>> segments(np.array([0, 2, 2, 3]))
@@ -82,9 +85,10 @@ def entropy(probabilities: Array) -> Array:
     return -xp.sum(probabilities * xp.log(xp.clip(probabilities, tiny, None)), axis=-1)
 
 
-def one_hot(labels: np.ndarray[Any, Any], classes: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+def one_hot(labels: Ints, classes: int) -> Floats:
     """Labels (...,) as rows of the identity matrix (..., classes)."""
-    return np.eye(classes, dtype=np.float32)[labels]
+    rows: Floats = np.eye(classes, dtype=np.float32)[labels]
+    return rows
 
 
 def ridge_weights(vectors: Array, targets: Array, penalty: Array) -> Array:
@@ -99,7 +103,7 @@ def ridge_weights(vectors: Array, targets: Array, penalty: Array) -> Array:
     return xp.linalg.solve(gram, transposed @ targets)  # (..., columns, classes)
 
 
-def weighted_bag(table: Array, rows: np.ndarray[Any, Any], weights: Array, offsets: Offsets) -> Array:
+def weighted_bag(table: Array, rows: Ints, weights: Array, offsets: Offsets) -> Array:
     """φ(x) = Σ αᵢ f(xᵢ) (Eq. 4) of each document, without a (documents × words × dim) array; differentiable in `weights`."""
     if is_torch_array(weights):
         from torch.nn.functional import embedding_bag
@@ -116,8 +120,8 @@ def weighted_bag(table: Array, rows: np.ndarray[Any, Any], weights: Array, offse
     return bags
 
 
-def _chunks(offsets: Offsets) -> list[np.ndarray[Any, Any]]:
+def _chunks(offsets: Offsets) -> list[Ints]:
     """Runs of documents, each with its end, of about BAG_CHUNK words."""
     cuts = np.searchsorted(offsets, np.arange(BAG_CHUNK, offsets[-1], BAG_CHUNK))
     edges = np.unique(np.concatenate([[0], cuts, [len(offsets) - 1]]))
-    return [np.arange(a, b + 1) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [np.arange(a, b + 1) for a, b in itertools.pairwise(edges)]

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from .attention import Parameters
-from .functional import Array, array_namespace, ridge_weights
+from .functional import Array, ridge_weights
 
 
 class Scorer(Protocol):
@@ -54,7 +55,10 @@ class Ridge:
     scale: float = 5.0
 
     def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
-        return {"log_penalty": np.array(np.log(self.penalty), np.float32), "log_scale": np.array(np.log(self.scale), np.float32)}
+        return {
+            "log_penalty": np.array(np.log(self.penalty), np.float32),
+            "log_scale": np.array(np.log(self.scale), np.float32),
+        }
 
     def fit(self, parameters: Parameters, vectors: Array, targets: Array) -> LinearScorer:
         exp = array_namespace(vectors).exp

@@ -7,6 +7,7 @@ inner loops into vector instructions. Values agree with `torch.nn.LSTM` to singl
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -36,7 +37,7 @@ CHUNK = 4096  # words of one job
 compiled: Callable[..., Any] = njit(fastmath=True, error_model="numpy", nogil=True, cache=True)
 
 
-@njit(fastmath=True, error_model="numpy", inline="always")  # type: ignore[untyped-decorator]
+@njit(fastmath=True, error_model="numpy", inline="always")
 def _sigmoid(x):  # type: ignore[no-untyped-def]
     """1 / (1 + exp(-x)) from plain arithmetic, which the compiler can vectorise; a call to exp it cannot."""
     x = min(max(-x, -LIMIT), LIMIT)
@@ -47,14 +48,14 @@ def _sigmoid(x):  # type: ignore[no-untyped-def]
     return ONE / (ONE + series * power)
 
 
-@njit(fastmath=True, error_model="numpy", inline="always")  # type: ignore[untyped-decorator]
+@njit(fastmath=True, error_model="numpy", inline="always")
 def _tanh(x):  # type: ignore[no-untyped-def]
     return TWO * _sigmoid(TWO * x) - ONE
 
 
 @compiled
 def _forward(inputs, weight, bias, recurrent, offsets, backwards, gates, cells, states):  # type: ignore[no-untyped-def]
-    """All documents of a chunk in one direction. Fills `states`, and for a later backward pass `gates` and `cells` if not empty."""
+    """All documents of a chunk in one direction. Fills `states`, and for the backward pass `gates` and `cells` if not empty."""
     hidden, keep = recurrent.shape[0], len(gates) > 0
     now = np.empty(4 * hidden, np.float32)
     state, cell = np.empty(hidden, np.float32), np.empty(hidden, np.float32)
@@ -143,7 +144,7 @@ def _for_each_chunk(work: Callable[[int, Offsets, slice], None], offsets: Offset
     """`work(direction, offsets of a chunk, its words)` for runs of whole documents, on as many threads as torch has."""
     cuts = np.unique(np.searchsorted(offsets, np.arange(0, offsets[-1] + CHUNK, CHUNK)).clip(max=len(offsets) - 1))
     jobs = []
-    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+    for first, last in itertools.pairwise(cuts):
         begin, end = int(offsets[first]), int(offsets[last])
         jobs += [(direction, offsets[first : last + 1] - begin, slice(begin, end)) for direction in (0, 1)]
     threads = torch.get_num_threads()
@@ -168,20 +169,20 @@ def _states(
 
 class _BiLSTM(torch.autograd.Function):
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, inputs: torch.Tensor, weight: torch.Tensor, recurrent: torch.Tensor, bias: torch.Tensor, offsets: Offsets
     ) -> torch.Tensor:
         words, hidden = len(inputs), recurrent.shape[1]
         kept = words if any(ctx.needs_input_grad) else 0
         gates, cells = np.empty((2, kept, 4 * hidden), np.float32), np.empty((2, kept, hidden), np.float32)
-        arrays = [tensor.detach().numpy() for tensor in (inputs, weight, recurrent, bias)]
-        states = torch.from_numpy(_states(*arrays, offsets, gates, cells))
+        x, w, r, b = (tensor.detach().numpy() for tensor in (inputs, weight, recurrent, bias))
+        states = torch.from_numpy(_states(x, w, r, b, offsets, gates, cells))
         ctx.save_for_backward(inputs, weight, recurrent, states)
         ctx.gates, ctx.cells, ctx.offsets = gates, cells, offsets
         return states
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         inputs, weight, recurrent, states = ctx.saved_tensors
         rows, slopes = recurrent.numpy(), gradient.contiguous().numpy()
 
@@ -193,9 +194,10 @@ class _BiLSTM(torch.autograd.Function):
         to_gates = torch.from_numpy(ctx.gates)  # (2, words, 4 hidden)
         seen = torch.cat([inputs.expand(2, -1, -1), _previous(states, ctx.offsets), torch.ones(2, len(inputs), 1)], dim=-1)
         to_weights = torch.bmm(seen.mT, to_gates)  # (2, inputs + hidden + 1, 4 hidden), all three gradients in one product
-        to_weight, to_recurrent, to_bias = to_weights.split([inputs.shape[1], states.shape[2], 1], dim=1)
+        width = inputs.shape[1]
+        to_weight, to_recurrent, to_bias = to_weights[:, :width], to_weights[:, width:-1], to_weights[:, -1]
         to_inputs = torch.bmm(to_gates, weight.mT).sum(0) if ctx.needs_input_grad[0] else None
-        return to_inputs, to_weight, to_recurrent, to_bias[:, 0], None
+        return to_inputs, to_weight, to_recurrent, to_bias, None
 
 
 def _previous(states: torch.Tensor, offsets: Offsets) -> torch.Tensor:
@@ -211,5 +213,5 @@ def _previous(states: torch.Tensor, offsets: Offsets) -> torch.Tensor:
 def bilstm_torch(parameters: Mapping[str, torch.Tensor], inputs: torch.Tensor, offsets: Offsets) -> torch.Tensor:
     """Hidden states (words, 2 hidden), differentiable once in the parameters and the inputs."""
     weight, recurrent, bias = (parameters[name] for name in ("input", "recurrent", "bias"))
-    states = _BiLSTM.apply(inputs, weight, recurrent, bias, offsets)  # (2, words, hidden)
+    states = _BiLSTM.apply(inputs, weight, recurrent, bias, offsets)  # type: ignore[no-untyped-call]  # (2, words, hidden)
     return torch.cat([states[0], states[1]], dim=-1)  # (words, 2 hidden)

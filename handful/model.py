@@ -1,4 +1,4 @@
-"""A few-shot model: a representation and a head with their meta-learned parameters. Names become objects here, and only here."""
+"""A few-shot model: a representation and a head with their meta-learned parameters. Only here do names become objects."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from .attention import AttentionGenerator, Parameters
-from .corpus import LONGEST, Ints, Texts, join_texts
+from .corpus import LONGEST, Texts, join_texts
 from .episodes import Episode, SourcePool
 from .errors import MissingExtraError, SettingError
-from .functional import Array, one_hot
+from .functional import Array, Floats, Ints, one_hot
 from .heads import Head, Ridge, Scorer
 from .representations import Attention, Batch, Idf, Mean, Representation, represent
 from .signatures import SignatureSettings, measure_signals
@@ -35,7 +35,9 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         if self.representation not in REPRESENTATIONS:
-            raise SettingError(f"There is no representation {self.representation!r}: choose one of {', '.join(REPRESENTATIONS)}.")
+            raise SettingError(
+                f"There is no representation {self.representation!r}: choose one of {', '.join(REPRESENTATIONS)}."
+            )
         if self.head not in HEADS:
             raise SettingError(f"There is no head {self.head!r}: choose one of {', '.join(HEADS)}.")
         if self.network not in ("bilstm", "mlp"):
@@ -58,14 +60,14 @@ class EpisodeBatch:
     """Episodes of one shape, ready for a pass: support documents first, then queries, episode after episode."""
 
     batch: Batch  # signals are NumPy
-    support_targets: np.ndarray[Any, np.dtype[np.float32]]  # (episodes, examples, classes), one-hot
-    query_targets: np.ndarray[Any, np.dtype[np.float32]]  # (episodes, queries, classes), one-hot
+    support_targets: Floats  # (episodes, examples, classes), one-hot
+    query_targets: Floats  # (episodes, queries, classes), one-hot
 
 
 class FewShotModel:
     """`model.fit(support, ...) -> Task`, `task.score(texts) -> logits`. Holds no state of any task, so it serves any number.
 
-    Parameters are NumPy arrays by name for using the model, torch tensors for training it (`to_torch`); every formula is the same.
+    Parameters are NumPy arrays by name for using the model, torch tensors for training it (`to_torch`); formulas are the same.
     """
 
     def __init__(self, settings: ModelSettings, parameters: Parameters) -> None:
@@ -144,7 +146,7 @@ class FewShotModel:
 
     def fit_statistics(
         self, support: Texts, labels: Ints, classes: int, pool: SourcePool, training: SourcePool
-    ) -> Callable[[Texts], np.ndarray[Any, np.dtype[np.float32]]]:
+    ) -> Callable[[Texts], Floats]:
         """What the support set and the pools decide about words: a function from texts to signals (words, signals)."""
         names, settings = self.representation.signals, self.settings.signature
         return lambda texts: measure_signals(names, support, labels, classes, pool, training, texts, settings)

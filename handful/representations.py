@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from .attention import AttentionGenerator, Parameters
 from .corpus import Texts
-from .functional import Array, array_namespace, as_like, segment_sum, segments, weighted_bag
+from .functional import Array, as_like, segment_sum, segments, weighted_bag
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ class Attention:
     many tasks.
     """
 
-    generator: AttentionGenerator = AttentionGenerator()
+    generator: AttentionGenerator = field(default_factory=AttentionGenerator)
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -97,4 +98,3 @@ class Attention:
             xp = array_namespace(inputs)
             inputs = xp.concat([inputs, as_like(texts.table[texts.rows], inputs)], axis=1)  # (words, signals + dim)
         return self.generator(parameters, inputs, texts.offsets, noise)
-

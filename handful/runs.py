@@ -66,11 +66,13 @@ def load_material(settings: RunSettings) -> Material:
     """The data and the vectors of a run."""
     dataset = load_dataset(settings.data, settings.split, settings.model.longest, settings.skip_empty)
     table = load_vectors(settings.model.vectors).lookup(dataset.corpus.vocabulary.words)
-    corpus = dataset.corpus.keep_words(table.any(axis=1))
+    corpus = dataset.corpus.keep_words((table != 0).any(axis=1))
     return Material(dataset, corpus, corpus.texts(table))
 
 
-def train_run(settings: RunSettings, folder: Path, material: Material | None = None, quiet: bool = False) -> list[dict[str, float]]:
+def train_run(
+    settings: RunSettings, folder: Path, material: Material | None = None, quiet: bool = False
+) -> list[dict[str, float]]:
     """Meta-train into a folder; a run that was killed goes on where it stood, a finished one is left as it is."""
     _claim_folder(folder, settings)
     material = material or load_material(settings)

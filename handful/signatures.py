@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from .corpus import Ints, Texts
+from .corpus import Texts
 from .episodes import SourcePool
 from .errors import SettingError
-from .functional import entropy, one_hot, ridge_weights, softmax, weighted_bag
+from .functional import Floats, Ints, entropy, one_hot, ridge_weights, softmax, weighted_bag
 
-Floats = np.ndarray[Any, np.dtype[np.float32]]
 MOST_STEPS = 10_000  # of the softmax classifier
 SMALLEST_ENTROPY = 1e-3  # keeps 1 / H finite where one class is certain
 
@@ -29,8 +28,8 @@ class SignatureSettings:
     `estimator` of P(y | x): `softmax` (the paper's regularised linear classifier), `ridge` (closed form) or `count` (maximum
     likelihood with additive smoothing: what Theorem 1 is proved for). `measure`: `entropy` (its inverse, the paper's t) or,
     for `ridge`, `max` (largest absolute score over the classes, as in the released code). `penalty` is the weight of the
-    squared norm (`softmax`, `ridge`), `smoothing` the count added to every class (`count`). The softmax classifier stops when the norm of
-    its gradient is below `tolerance` times the initial norm or, with `stop="absolute"`, below `tolerance` itself.
+    squared norm (`softmax`, `ridge`), `smoothing` the count added to every class (`count`). The softmax classifier stops when
+    its gradient's norm is below `tolerance` times the initial norm or, with `stop="absolute"`, below `tolerance` itself.
     """
 
     epsilon: float = 1e-3
@@ -101,7 +100,6 @@ def softmax_weights(vectors: Floats, targets: Floats, penalty: float, tolerance:
     return vectors.T @ coefficients  # (dim, classes)
 
 
-
 def _softmax_conditional(support: Texts, targets: Floats, queries: Texts, settings: SignatureSettings) -> Floats:
     weights = softmax_weights(mean_vectors(support), targets, settings.penalty, settings.tolerance, settings.stop)
     return _by_row(queries, lambda vectors: softmax(vectors @ weights))
@@ -145,7 +143,8 @@ def class_importance(support: Texts, labels: Ints, classes: int, texts: Texts, s
         weights = ridge_weights(mean_vectors(support), targets, settings.penalty)
         return _by_row(texts, lambda vectors: np.abs(vectors @ weights).max(axis=1))
     conditional = ESTIMATORS[settings.estimator](support, targets, texts, settings)  # (words, classes)
-    return (1 / np.maximum(entropy(conditional), SMALLEST_ENTROPY)).astype(np.float32)
+    t: Floats = (1 / np.maximum(entropy(conditional), SMALLEST_ENTROPY)).astype(np.float32)
+    return t
 
 
 def measure_signals(

@@ -102,7 +102,9 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{folder / CONFIG} is damaged ({error}): make the model again.") from error
     version = config.get("format") if isinstance(config, dict) else None
     if version != FORMAT:
-        raise ModelError(f"{folder} has format {version!r}, this version of Handful reads {FORMAT}: install the one that wrote it.")
+        raise ModelError(
+            f"{folder} has format {version!r}, this version of Handful reads {FORMAT}: install the one that wrote it."
+        )
     return typing.cast("dict[str, Any]", config)
 
 

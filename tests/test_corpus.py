@@ -125,7 +125,7 @@ def test_the_demo_corpus_is_what_its_note_says() -> None:
     texts = [json.loads(line)["text"] for line in find_data("demo")[0].read_text("utf-8").splitlines()]
     assert len(set(texts)) == 600
     lengths = [len(text.split()) for text in texts]
-    assert 10 <= min(lengths)
+    assert min(lengths) >= 10
     assert max(lengths) <= 40
 
 

@@ -103,7 +103,7 @@ def test_bad_files_are_refused_with_their_place(tmp_path: Path, name: str, conte
 
 
 def test_unknown_names_and_preparations() -> None:
-    with pytest.raises(DataError, match="no vectors 'nowhere.txt'"):
+    with pytest.raises(DataError, match=r"no vectors 'nowhere\.txt'"):
         load_vectors("nowhere.txt")
     with pytest.raises(SettingError, match="no preparation 'boiled'"):
         load_vectors("wordllama:boiled")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -25,7 +27,7 @@ KINDS = pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy], ids=["nu
 def test_segment_softmax_is_a_softmax_of_each_document(kind) -> None:
     scores = RNG.normal(size=9).astype(np.float32) * 100
     weights = np.asarray(segment_softmax(kind(scores), OFFSETS))
-    for begin, end in zip(OFFSETS, OFFSETS[1:], strict=False):
+    for begin, end in itertools.pairwise(OFFSETS):
         np.testing.assert_allclose(weights[begin:end], softmax(scores[begin:end]) if end > begin else [], rtol=1e-5)
 
 
@@ -39,7 +41,7 @@ def test_weighted_bag_is_the_weighted_sum(kind, monkeypatch) -> None:
     monkeypatch.setattr("handful.functional.BAG_CHUNK", 2)  # several chunks, some of empty documents
     table, rows, weights = RNG.normal(size=(7, 4)).astype("f"), RNG.integers(0, 7, 9), RNG.random(9).astype("f")
     bags = np.asarray(weighted_bag(kind(table), rows, kind(weights), OFFSETS))
-    expected = [weights[a:b] @ table[rows[a:b]] for a, b in zip(OFFSETS, OFFSETS[1:], strict=False)]
+    expected = [weights[a:b] @ table[rows[a:b]] for a, b in itertools.pairwise(OFFSETS)]
     np.testing.assert_allclose(bags, expected, atol=1e-6)
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -39,7 +41,7 @@ def test_three_lstms_agree(hidden: int, chunk: int, threads: int, monkeypatch) -
     states = bilstm(ours, x, OFFSETS)
 
     network, y = reference({k: v.detach() for k, v in ours.items()}, hidden), torch.tensor(inputs, requires_grad=True)
-    theirs = torch.cat([network(y[None, a:b])[0][0] for a, b in zip(OFFSETS, OFFSETS[1:], strict=False) if b > a])
+    theirs = torch.cat([network(y[None, a:b])[0][0] for a, b in itertools.pairwise(OFFSETS) if b > a])
     torch.testing.assert_close(states, theirs, atol=1e-6, rtol=1e-5)
     np.testing.assert_allclose(bilstm(arrays, inputs, OFFSETS), theirs.detach(), atol=1e-6)
 
@@ -63,7 +65,7 @@ def test_a_document_does_not_depend_on_its_neighbours() -> None:
     parameters = {name: torch.from_numpy(value) for name, value in initial_bilstm(rng, 2, 25).items()}
     inputs = torch.from_numpy(rng.normal(size=(OFFSETS[-1], 2)).astype(np.float32))
     together = bilstm(parameters, inputs, OFFSETS)
-    for begin, end in zip(OFFSETS, OFFSETS[1:], strict=False):
+    for begin, end in itertools.pairwise(OFFSETS):
         if end > begin:
             assert torch.equal(bilstm(parameters, inputs[begin:end], np.array([0, end - begin])), together[begin:end])
 

@@ -74,9 +74,7 @@ def test_a_task_and_a_batch_of_episodes_give_the_same_numbers(name, random_corpu
     episodes = [sampler[i] for i in range(4)]
     together = model.logits(model.prepare(texts, episodes))
     for episode, logits in zip(episodes, together, strict=True):
-        task = model.fit(
-            texts.select(episode.support), episode.support_labels, episode.pool, training=episode.training
-        )
+        task = model.fit(texts.select(episode.support), episode.support_labels, episode.pool, training=episode.training)
         alone = [task.score(texts.select(episode.query[[i]]))[0] for i in range(len(episode.query))]
         np.testing.assert_allclose(alone, logits, atol=1e-5)
 
@@ -119,6 +117,8 @@ def test_gradients_are_finite_and_reach_every_parameter(name, random_corpus, ran
 def test_the_whole_gradient_agrees_with_finite_differences(name, random_corpus, random_table, sampler) -> None:
     """Along a random direction in the space of all parameters, in single precision."""
     model = model_of(name).to_torch()
+    if name == "without-bilstm":
+        model.parameters["representation.bias"] += 3  # away from the kink of the ReLU, where there is no derivative
     prepared = model.prepare(random_corpus.texts(random_table), [sampler[0]])
     rng = np.random.default_rng(0)
     start = {key: np.asarray(value) for key, value in model.parameters.items()}
@@ -134,7 +134,7 @@ def test_the_whole_gradient_agrees_with_finite_differences(name, random_corpus, 
     moved, value = loss(0.0)
     value.backward()
     slope = sum(float((parameter.grad.numpy() * direction[key]).sum()) for key, parameter in moved.parameters.items())
-    step = 3e-4
+    step = 1e-3
     assert slope == pytest.approx(float((loss(step)[1] - loss(-step)[1]).detach()) / (2 * step), rel=0.02, abs=1e-4)
 
 

@@ -46,13 +46,15 @@ def test_idf_is_scikit_learns() -> None:
     texts = ["a b c", "a b", "a", "d d d"]
     corpus = make_corpus(texts, ["x"] * 4)
     pool = SourcePool(corpus.word_counts().sum(0), corpus.document_counts().sum(0), 4, 9.0)
-    theirs = TfidfVectorizer(token_pattern=r"\w+").fit(texts)
+    theirs = TfidfVectorizer(token_pattern=r"\w+").fit(texts)  # noqa: S106
     expected = [theirs.idf_[theirs.vocabulary_[word]] for word in corpus.vocabulary.words]
     assert inverse_document_frequency(pool, np.arange(4)).tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("chosen", ALL_T, ids=lambda chosen: f"{chosen.estimator}-{chosen.measure}")
-def test_t_is_finite_positive_and_varies(chosen: SignatureSettings, sampler: EpisodeSampler, random_corpus, random_table) -> None:
+def test_t_is_finite_positive_and_varies(
+    chosen: SignatureSettings, sampler: EpisodeSampler, random_corpus, random_table
+) -> None:
     texts, episode = random_corpus.texts(random_table), sampler[0]
     t = class_importance(texts.select(episode.support), episode.support_labels, 3, texts, chosen)
     assert t.dtype == np.float32

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import lzma
 
@@ -33,7 +34,7 @@ def test_words(text: str, words: list[str]) -> None:
 def test_offsets_are_the_words_and_nothing_visible_is_lost(text: str) -> None:
     words = tokenize(text)
     assert all(text[word.start : word.end].lower() == word.text for word in words)
-    assert all(a.end <= b.start for a, b in zip(words, words[1:], strict=False))
+    assert all(a.end <= b.start for a, b in itertools.pairwise(words))
     assert sum(word.end - word.start for word in words) == sum(not character.isspace() for character in text)
 
 

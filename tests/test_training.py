@@ -105,7 +105,7 @@ def test_score_and_paired_difference_by_hand() -> None:
 
 
 def test_meta_training_beats_idf_on_unseen_classes() -> None:
-    """The learning test: the attention learned on some classes helps on others, beyond the interval of the paired difference."""
+    """The learning test: attention learned on some classes helps on others, beyond the interval of the paired difference."""
     result = run_demo(episodes=400, quiet=True)
     for rival in ("idf", "mean"):
         gain = result.gain(rival)

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from ..corpus import OPENERS
 from ..errors import DataError
+from ..functional import Floats
 from ..progress import track_file
 
-Floats = np.ndarray[Any, np.dtype[np.float32]]
 FREQUENT = 20_000  # such files are sorted by frequency: the first rows are the frequent words
 
 
@@ -36,7 +36,7 @@ def _open_stream(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             with OPENERS[path.suffix](raw, "rb") as stream:  # type: ignore[operator]
                 yield stream, raw
         else:
-            yield io.BufferedReader(raw), raw  # type: ignore[type-var]
+            yield io.BufferedReader(raw), raw
 
 
 @dataclass(frozen=True)

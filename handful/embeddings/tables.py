@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from ..errors import DataError, SettingError
+from ..functional import Floats
 from .files import FileTable
 from .wordllama import WordLlama
 
-Floats = np.ndarray[Any, np.dtype[np.float32]]
 PREPARATIONS = ("raw", "unit", "centred")
 COMMON_COMPONENTS = 2
 
@@ -21,7 +21,10 @@ COMMON_COMPONENTS = 2
 class WordVectors(Protocol):
     """Anything that turns words into vectors."""
 
-    dim: int
+    @property
+    def dim(self) -> int:
+        """Numbers of a vector."""
+        ...
 
     def lookup(self, words: Sequence[str]) -> Floats:
         """A row a word, (words, dim); a row of zeros for a word that the table does not have."""
@@ -49,29 +52,25 @@ class Preparation:
         mean, components = np.zeros(dim, np.float32), np.zeros((0, dim), np.float32)
         if kind == "centred":
             vectors = _unit_rows(frequent)
-            mean = vectors.mean(axis=0)
-            values, directions = np.linalg.eigh((vectors - mean).T @ (vectors - mean))
-            components = directions[:, ::-1][:, :COMMON_COMPONENTS].T.copy()
-            del values
+            mean = vectors.mean(axis=0, dtype=np.float32)
+            _, directions = np.linalg.eigh((vectors - mean).T @ (vectors - mean))  # ascending
+            components = directions[:, -COMMON_COMPONENTS:].T.astype(np.float32)
         unscaled = cls(kind != "raw", mean, components, 1.0)
         lengths = np.linalg.norm(unscaled(frequent), axis=1)
         return cls(kind != "raw", mean, components, float(1 / np.sqrt(np.mean(lengths**2))))
 
     def __call__(self, vectors: Floats) -> Floats:
         """Prepared vectors; zero rows stay zero."""
-        missing = ~vectors.any(axis=1)
-        if self.unit:
-            vectors = _unit_rows(vectors)
-        vectors = vectors - self.mean
-        vectors = vectors - (vectors @ self.components.T) @ self.components
-        vectors = vectors * np.float32(self.scale)
-        vectors[missing] = 0
-        return vectors
+        centred = (_unit_rows(vectors) if self.unit else vectors) - self.mean
+        centred = centred - (centred @ self.components.T) @ self.components
+        centred[~(vectors != 0).any(axis=1)] = 0
+        return (centred * self.scale).astype(np.float32)
 
 
 def _unit_rows(vectors: Floats) -> Floats:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    unit: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return unit
 
 
 @dataclass(frozen=True)
@@ -113,8 +112,8 @@ def load_vectors(names: str) -> WordVectors:
     `wordllama` is raw unless told otherwise (its lengths carry importance), a file is centred. For example
     `wordllama`, `glove.6B.100d.txt.gz`, `wordllama+wiki.en.vec:unit`.
     """
-    tables = tuple(_one_table(name) for name in names.split("+"))
-    return tables[0] if len(tables) == 1 else SideBySide(tables)
+    tables = [_one_table(name) for name in names.split("+")]
+    return tables[0] if len(tables) == 1 else SideBySide(tuple(tables))
 
 
 def _one_table(name: str) -> WordVectors:

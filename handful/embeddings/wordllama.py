@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..functional import weighted_bag
+from ..functional import Floats, weighted_bag
 
-Floats = np.ndarray[Any, np.dtype[np.float32]]
 FREQUENT = 20_000
 
 

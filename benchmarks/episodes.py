@@ -1,0 +1,127 @@
+"""Seconds an episode, beside a bare pass of PyTorch's own biLSTM over as many words, in the same run.
+
+    python benchmarks/episodes.py [--threads 2] [--rounds 7]
+
+ratio = seconds of one whole episode / seconds of the yardstick. A ratio of 1 is an engine that adds nothing to PyTorch's LSTM
+on perfectly even lengths; below 1 the compiled kernel is faster than PyTorch's. Training is one step an episode, testing is
+batched as `handful evaluate` does it. Lengths are drawn once from a log-normal distribution fitted to each corpus, cut at 500.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from handful.corpus import Corpus, make_corpus
+from handful.episodes import EpisodeSampler, EpisodeSpec
+from handful.evaluation import BATCH, evaluate
+from handful.model import FewShotModel, ModelSettings
+from handful.training import TrainingSettings, _restore_adam, _step
+
+DIM, HIDDEN, CUT = 256, 25, 500
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A corpus by its numbers."""
+
+    median_words: float
+    spread: float  # of the logarithm of a text's length
+    vocabulary: int
+    classes: int
+    documents: int  # a class
+
+
+SHAPES = {"Reuters": Shape(135, 0.81, 9_400, 15, 20), "20 Newsgroups": Shape(201, 0.97, 120_000, 8, 60)}
+
+
+def make_texts(shape: Shape) -> Corpus:
+    """A corpus of that shape, with words as frequent as in natural language."""
+    rng = np.random.default_rng(0)
+    count = shape.classes * shape.documents
+    lengths = np.exp(rng.normal(np.log(shape.median_words), shape.spread, count)).clip(5, CUT).astype(int)
+    words = [f"w{i}" for i in range(shape.vocabulary)]
+    frequency = 1 / np.arange(2, shape.vocabulary + 2)
+    texts = [[words[i] for i in rng.choice(shape.vocabulary, n, p=frequency / frequency.sum())] for n in lengths]
+    return make_corpus(texts, [str(i // shape.documents) for i in range(count)])
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Of one call."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def yardstick(documents: int, words: int, backward: bool) -> Callable[[], object]:
+    """A bare biLSTM pass over documents of one length."""
+    network = torch.nn.LSTM(2, HIDDEN, batch_first=True, bidirectional=True)
+    signatures = torch.rand(documents, words, 2)
+    if backward:
+        return lambda: network(signatures)[0].sum().backward()
+
+    def forward() -> None:
+        with torch.inference_mode():
+            network(signatures)
+
+    return forward
+
+
+def measure(name: str, shape: Shape, rounds: int) -> None:
+    """Both ratios of one shape; the median over rounds, each round timing yardstick and engine one after the other."""
+    corpus = make_texts(shape)
+    table = np.random.default_rng(1).normal(size=(len(corpus.vocabulary), DIM)).astype(np.float32) / DIM**0.5
+    texts, spec = corpus.texts(table), EpisodeSpec(5, 1, 25)
+    classes = range(shape.classes)
+    sampler = EpisodeSampler(corpus, classes, classes, spec)
+    tester = EpisodeSampler(corpus, classes, classes, spec, pool=sampler.training_pool)
+    model = FewShotModel.initial(ModelSettings(), DIM).to_torch()
+    learner = FewShotModel.initial(ModelSettings(), DIM).to_torch()
+    optimizer = _restore_adam(learner, TrainingSettings().learning_rate, {}, 0)
+
+    episode = sampler[0]
+    documents = len(episode.support) + len(episode.query)
+    words = round(texts.lengths.mean())
+    train_yard, test_yard = (yardstick(documents, words, backward) for backward in (True, False))
+
+    def train_episodes() -> None:
+        for index in range(BATCH):
+            _step(learner, optimizer, texts, sampler, index)
+
+    jobs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        "train": (train_yard, train_episodes),
+        "test": (test_yard, lambda: evaluate(model, texts, tester, BATCH, quiet=True)),
+    }
+    for job, (yard, engine) in jobs.items():
+        yard()
+        engine()  # compile, allocate
+        pairs = [(statistics.median(seconds(yard) for _ in range(5)), seconds(engine) / BATCH) for _ in range(rounds)]
+        ratio = statistics.median(mine / bare for bare, mine in pairs)
+        bare, mine = (statistics.median(column) for column in zip(*pairs, strict=True))
+        print(
+            f"{name:14} {job:5}  {documents} documents × {words} words   {1000 * mine:6.1f} ms an episode, "
+            f"yardstick {1000 * bare:6.1f} ms, ratio {ratio:.2f}"
+        )
+
+
+def main() -> None:
+    """Print a line a shape and job, and the peak memory."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=7)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    for name, shape in SHAPES.items():
+        measure(name, shape, arguments.rounds)
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()

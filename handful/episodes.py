@@ -12,6 +12,7 @@ import numpy as np
 from .corpus import Corpus
 from .errors import DataError, SettingError
 from .functional import Ints
+from .text import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,15 @@ class SourcePool:
     total: float  # words in the pool, also those that this vocabulary lacks
 
 
+def background_pool(vocabulary: Vocabulary, language: str = "en") -> SourcePool:
+    """How frequent each word is in a language at large (wordfreq), to stand in for a source pool."""
+    from wordfreq import word_frequency
+
+    billion = 1e9
+    counts = np.array([word_frequency(word, language) for word in vocabulary.words]) * billion
+    return SourcePool(counts, counts, int(billion), billion)
+
+
 @dataclass(frozen=True, eq=False)
 class Episode:
     """One task, as positions in its corpus; labels are positions in `classes`."""
@@ -56,7 +66,7 @@ class EpisodeSampler:
 
     In meta-training the source pool is every example of the classes not drawn (`pool_classes` without the episode's own);
     in validation and testing it is every training example: then the two sets of classes do not meet, and nothing is removed.
-    A `pool` given stands for either.
+    A `pool` given stands for either; `training`, given, is what is known of all training examples.
     """
 
     def __init__(
@@ -67,12 +77,14 @@ class EpisodeSampler:
         spec: EpisodeSpec,
         seed: int = 0,
         pool: SourcePool | None = None,
+        training: SourcePool | None = None,
     ) -> None:
         if len(classes) < spec.way:
             raise DataError(
                 f"{len(classes)} classes are too few for {spec.way}-way episodes: lower the way (--way), or add classes."
             )
-        self.corpus, self.classes, self.spec, self.seed, self.pool = corpus, np.array(classes), spec, seed, pool
+        self.corpus, self.classes, self.spec, self.seed = corpus, np.array(classes), spec, seed
+        self.pool, self._training = pool, training
         self.members = [np.flatnonzero(corpus.labels == label) for label in range(len(corpus.classes))]
         for label in classes:
             if len(self.members[label]) <= spec.shot:
@@ -94,7 +106,7 @@ class EpisodeSampler:
     @cached_property
     def training_pool(self) -> SourcePool:
         """Every training example."""
-        return self.pool or self._sum_pool(self.pool_classes)
+        return self._training or self._sum_pool(self.pool_classes)
 
     def _sum_pool(self, labels: frozenset[int]) -> SourcePool:
         chosen = sorted(labels)
@@ -106,7 +118,7 @@ class EpisodeSampler:
         """Statistics add up by class, so leaving a few classes out is a subtraction."""
         overlap = self.pool_classes.intersection(drawn.tolist())
         if self.pool or not overlap:
-            return self.training_pool
+            return self.pool or self.training_pool
         whole, gone = self.training_pool, self._sum_pool(overlap)
         return SourcePool(
             whole.counts - gone.counts, whole.documents - gone.documents, whole.size - gone.size, whole.total - gone.total

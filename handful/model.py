@@ -31,6 +31,7 @@ class ModelSettings:
     embeddings: bool = False
     signature: SignatureSettings = field(default_factory=SignatureSettings)
     vectors: str = "wordllama"
+    pool: Literal["source", "background"] = "source"  # whose word frequencies s(x) is made of
     longest: int = LONGEST
 
     def __post_init__(self) -> None:
@@ -44,6 +45,8 @@ class ModelSettings:
             raise SettingError(f"There is no network {self.network!r}: choose bilstm or mlp.")
         if not self.signals or not set(self.signals) <= {"s", "t"}:
             raise SettingError(f"The signals {', '.join(self.signals) or '(none)'} are not some of s and t.")
+        if self.pool not in ("source", "background"):
+            raise SettingError(f"There is no pool {self.pool!r}: choose source or background.")
         if self.longest < 1:
             raise SettingError(f"A text cut after {self.longest} words has none: keep 1 at least (--longest).")
 

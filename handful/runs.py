@@ -12,7 +12,7 @@ import numpy as np
 
 from .corpus import Corpus, Dataset, Texts, load_dataset
 from .embeddings import load_vectors
-from .episodes import EpisodeSampler, EpisodeSpec
+from .episodes import EpisodeSampler, EpisodeSpec, SourcePool, background_pool
 from .errors import ModelError
 from .evaluation import Score, evaluate
 from .model import FewShotModel, ModelSettings
@@ -55,11 +55,13 @@ class Material:
     dataset: Dataset
     corpus: Corpus  # without the words that have no vector
     texts: Texts
+    background: SourcePool | None  # in place of the source pool, if the model wants it
 
-    def sampler(self, part: str, spec: EpisodeSpec, seed: int, **options: Any) -> EpisodeSampler:
-        """Episodes of the classes of one part of the split."""
+    def sampler(self, part: str, spec: EpisodeSpec, seed: int, training: SourcePool | None = None) -> EpisodeSampler:
+        """Episodes of the classes of one part of the split; `training` stands for the training examples, if given."""
         split = self.dataset.split
-        return EpisodeSampler(self.corpus, getattr(split, part), split.train, spec, seed, **options)
+        pool = self.background or training
+        return EpisodeSampler(self.corpus, getattr(split, part), split.train, spec, seed, pool, training)
 
 
 def load_material(settings: RunSettings) -> Material:
@@ -67,7 +69,8 @@ def load_material(settings: RunSettings) -> Material:
     dataset = load_dataset(settings.data, settings.split, settings.model.longest, settings.skip_empty)
     table = load_vectors(settings.model.vectors).lookup(dataset.corpus.vocabulary.words)
     corpus = dataset.corpus.keep_words((table != 0).any(axis=1))
-    return Material(dataset, corpus, corpus.texts(table))
+    background = background_pool(corpus.vocabulary) if settings.model.pool == "background" else None
+    return Material(dataset, corpus, corpus.texts(table), background)
 
 
 def train_run(
@@ -146,8 +149,8 @@ def evaluate_run(
     if data:
         settings = RunSettings(data, split, settings.skip_empty, settings.seed, settings.episode, settings.model)
     material = material or load_material(settings)
-    pool = load_pool(folder, material.corpus.vocabulary)
-    sampler = material.sampler(part, spec or settings.episode, settings.seed if seed is None else seed, pool=pool)
+    training = load_pool(folder, material.corpus.vocabulary)
+    sampler = material.sampler(part, spec or settings.episode, settings.seed if seed is None else seed, training)
     start = time.perf_counter()
     fast = model.to_torch() if find_spec("torch") else model
     accuracies = evaluate(fast, material.texts, sampler, episodes, workers, quiet)

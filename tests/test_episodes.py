@@ -48,6 +48,18 @@ def test_the_source_pool_of_testing_is_all_training_examples(random_corpus) -> N
     assert (testing[0].pool.documents == documents).all()
 
 
+def test_background_frequencies_can_stand_in_for_the_pool(random_corpus) -> None:
+    from handful.episodes import background_pool
+    from handful.text import Vocabulary
+
+    pool = background_pool(Vocabulary(["the", "penguin", "qwzxv"]))
+    assert pool.counts[0] > 1000 * pool.counts[1] > pool.counts[2] == 0
+    assert 0.01 < pool.counts[0] / pool.total < 0.1
+    sampler = EpisodeSampler(random_corpus, range(8), range(8), EpisodeSpec(3, 2, 5), pool=pool)
+    assert sampler[0].pool is pool
+    assert sampler[0].training.size == len(random_corpus)
+
+
 def test_document_counts_by_hand() -> None:
     corpus = make_corpus([["a", "a", "b"], ["b"], ["a"]], ["x", "x", "y"])
     assert corpus.document_counts().tolist() == [[1, 2], [1, 0]]

@@ -20,6 +20,7 @@ MODELS = {
     "attention": ModelSettings(),
     "attention-count": ModelSettings(signature=COUNT),
     "attention-softmax": ModelSettings(signature=SignatureSettings(estimator="softmax", measure="entropy", penalty=0.01)),
+    "background": ModelSettings(pool="background"),
     "without-s": ModelSettings(signals=("t",)),
     "without-t": ModelSettings(signals=("s",)),
     "without-bilstm": ModelSettings(network="mlp"),
@@ -181,7 +182,16 @@ def test_dropout_keeps_the_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"representation": "x"}, {"head": "x"}, {"network": "x"}, {"signals": ()}, {"signals": ("u",)}, {"longest": 0}]
+    "wrong",
+    [
+        {"representation": "x"},
+        {"head": "x"},
+        {"network": "x"},
+        {"signals": ()},
+        {"signals": ("u",)},
+        {"longest": 0},
+        {"pool": "x"},
+    ],
 )
 def test_wrong_settings_are_refused(wrong: dict) -> None:
     with pytest.raises(SettingError):

@@ -69,8 +69,8 @@ MODEL_OPTIONS = _options(
     click.option("--embeddings", is_flag=True, help="Show the attention generator the word vectors too."),
 )
 SIGNATURE_OPTIONS = _options(
-    click.option("--estimator", default="ridge", help="Of P(class | word): softmax, ridge or count."),
-    click.option("--measure", default="max", help="t from P(class | word): entropy (its inverse), or max (ridge only)."),
+    click.option("--estimator", default="count", help="Of P(class | word): softmax, ridge or count."),
+    click.option("--measure", default="entropy", help="t from P(class | word): entropy (its inverse), or max (ridge only)."),
     click.option("--epsilon", default=1e-3, help="ε of s(x)."),
     click.option("--penalty", default=0.01, help="Of the softmax or ridge classifier behind t(x)."),
     click.option("--smoothing", default=0.1, help="Count added to every class (count)."),

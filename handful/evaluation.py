@@ -14,7 +14,7 @@ from .episodes import EpisodeSampler
 from .errors import SettingError
 from .functional import cross_entropy
 from .model import EpisodeBatch, FewShotModel
-from .parallel import parallel_map
+from .parallel import one_torch_thread, parallel_map
 from .progress import track
 
 Floats = np.ndarray[Any, Any]
@@ -79,4 +79,5 @@ def evaluate(
     """Accuracy of each of the episodes 0, 1, ... of the sampler: the same numbers for any number of workers."""
     chunks = [range(start, min(start + CHUNK, episodes)) for start in range(0, episodes, CHUNK)]
     results = parallel_map(_evaluate_chunk, ((model, texts, sampler, chunk) for chunk in chunks), workers)
-    return np.concatenate(list(track(results, "Testing", len(chunks), quiet)))
+    with one_torch_thread():
+        return np.concatenate(list(track(results, "Testing", len(chunks), quiet)))

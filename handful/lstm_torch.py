@@ -1,8 +1,8 @@
 """The bidirectional LSTM for training: two compiled loops over each document, so that nothing is padded, sorted or packed.
 
 PyTorch's own LSTM wants padded batches, and its backward pass over packed ones is several times slower on a CPU. Here a
-document is a loop over its words, documents and directions run on torch's number of threads, and the compiler turns the
-inner loops into vector instructions. Values agree with `torch.nn.LSTM` to single precision (tested).
+document is a loop over its words, chunks of documents run on several threads, and the compiler turns the inner loops into
+vector instructions. Values agree with `torch.nn.LSTM` to single precision (tested).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 
 from .errors import MissingExtraError
 from .functional import Array, Offsets
+from .parallel import available_threads
 
 try:
     from numba import njit
@@ -141,13 +142,13 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def _for_each_chunk(work: Callable[[int, Offsets, slice], None], offsets: Offsets) -> None:
-    """`work(direction, offsets of a chunk, its words)` for runs of whole documents, on as many threads as torch has."""
+    """`work(direction, offsets of a chunk, its words)` for runs of whole documents, on several threads."""
     cuts = np.unique(np.searchsorted(offsets, np.arange(0, offsets[-1] + CHUNK, CHUNK)).clip(max=len(offsets) - 1))
     jobs = []
     for first, last in itertools.pairwise(cuts):
         begin, end = int(offsets[first]), int(offsets[last])
         jobs += [(direction, offsets[first : last + 1] - begin, slice(begin, end)) for direction in (0, 1)]
-    threads = torch.get_num_threads()
+    threads = available_threads() if offsets[-1] > CHUNK else 1  # a small batch is done before a thread has woken up
     for _ in map(work, *zip(*jobs, strict=True)) if threads == 1 else _pool(threads).map(work, *zip(*jobs, strict=True)):
         pass
 

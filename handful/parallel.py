@@ -1,11 +1,35 @@
-"""One parallel map, through joblib."""
+"""One parallel map, through joblib; and who may use which threads."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+
+
+def available_threads() -> int:
+    """Threads that this process may use: OMP_NUM_THREADS, which joblib sets for its workers, or the cores it may run on."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return int(asked) if asked.isdigit() and int(asked) else len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Keep torch to one thread: its idle threads spin, and take the core that the compiled LSTM could use."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def parallel_map(function: Callable[..., Result], jobs: Iterable[tuple[Any, ...]], workers: int = 1) -> Iterator[Result]:

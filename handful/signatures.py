@@ -33,8 +33,8 @@ class SignatureSettings:
     """
 
     epsilon: float = 1e-3
-    estimator: Literal["softmax", "ridge", "count"] = "ridge"
-    measure: Literal["entropy", "max"] = "max"
+    estimator: Literal["softmax", "ridge", "count"] = "count"
+    measure: Literal["entropy", "max"] = "entropy"
     penalty: float = 0.01
     smoothing: float = 0.1
     tolerance: float = 0.1

@@ -15,6 +15,7 @@ from .errors import SettingError, TrainingError
 from .evaluation import prepare_batches, score_batch
 from .functional import cross_entropy
 from .model import EpisodeBatch, FewShotModel
+from .parallel import one_torch_thread
 from .progress import progress_bar
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -79,7 +80,7 @@ def meta_train(
     """The model with the parameters of its best epoch, and a line of history an epoch. `save` is called after each."""
     state = state or initial_state(model)
     checks = list(prepare_batches(model, texts, validation, range(settings.validation_episodes)))
-    with progress_bar("Training", settings.epochs, quiet) as bar:
+    with one_torch_thread(), progress_bar("Training", settings.epochs, quiet) as bar:
         while not state.finished(settings):
             state = _epoch(model, texts, train, checks, settings, state)
             save(state)

@@ -13,12 +13,12 @@ from handful.functional import cross_entropy, one_hot
 from handful.model import HEADS, REPRESENTATIONS, FewShotModel, ModelSettings
 from handful.signatures import SignatureSettings
 
-COUNT = SignatureSettings(estimator="count", measure="entropy")
 MODELS = {
     "mean": ModelSettings(representation="mean"),
     "idf": ModelSettings(representation="idf"),
     "attention": ModelSettings(),
-    "attention-count": ModelSettings(signature=COUNT),
+    "attention-ridge": ModelSettings(signature=SignatureSettings(estimator="ridge", measure="entropy")),
+    "attention-ridge-max": ModelSettings(signature=SignatureSettings(estimator="ridge", measure="max")),
     "attention-softmax": ModelSettings(signature=SignatureSettings(estimator="softmax", measure="entropy", penalty=0.01)),
     "background": ModelSettings(pool="background"),
     "without-s": ModelSettings(signals=("t",)),

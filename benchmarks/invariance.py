@@ -2,10 +2,10 @@
 
     python benchmarks/invariance.py [--data demo] [--epochs 10] [--episodes 100]
 
-A bijection of the vocabulary maps each word to another with the same count in the source pool. With P(y | x)
-from counts the attention cannot change; with a classifier on word vectors it does, because
-the new words have other vectors. Printed: the mean total variation distance between the attention on a text and on its perturbed
-copy (0: the same, 1: disjoint), the mean relative change of t, and the accuracy before and after.
+A bijection of the vocabulary maps each word to another with the same count in the source pool. With P(y | x) from counts the
+attention cannot change; with a classifier on word vectors it does, because the new words have other vectors. Printed: the mean
+total variation distance between the attention on a text and on its perturbed copy (0: the same, 1: disjoint), the mean relative
+change of t, and the accuracy before and after.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from handful.corpus import Texts
 from handful.episodes import EpisodeSpec
 from handful.functional import Floats, Ints
-from handful.model import FewShotModel, ModelSettings, Task
+from handful.model import FewShotModel, ModelSettings
 from handful.runs import Material, RunSettings, load_material
 from handful.signatures import SignatureSettings
 from handful.training import TrainingSettings, meta_train
@@ -62,9 +62,8 @@ def compare(model: FewShotModel, material: Material, spec: EpisodeSpec, episodes
     for index in range(episodes):
         episode = sampler[index]
         support, queries = material.texts.select(episode.support), material.texts.select(episode.query)
-        tasks: list[tuple[Task, Texts]] = []
-        for change in (lambda texts: texts, lambda texts: perturb(texts, image)):
-            tasks.append((model.fit(change(support), episode.support_labels, episode.pool), change(queries)))
+        pairs = (support, queries), (perturb(support, image), perturb(queries, image))
+        tasks = [(model.fit(labelled, episode.support_labels, episode.pool), texts) for labelled, texts in pairs]
         first, second = (task.weights(texts) for task, texts in tasks)
         t = [task.batch(texts).signals[:, 1] for task, texts in tasks]
         right = [float(np.mean(task.score(texts).argmax(-1) == episode.query_labels)) for task, texts in tasks]

@@ -145,3 +145,12 @@ def test_real_reuters_end_to_end(tmp_path: Path) -> None:
     report = json.loads(handful("evaluate", tmp_path / "run", "--episodes", 40, "--quiet", "--json").stdout)
     assert report["queries"] == 19  # Reuters has 20 documents a class
     assert report["accuracy"] > 0.5  # chance is 0.2
+
+
+def test_the_readme_example_runs(tmp_path: Path) -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+    code = readme.split("```python\n")[1].split("```")[0].replace("epochs=10", "epochs=1, episodes=5")
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    interval, accuracy = result.stdout.splitlines()
+    assert "±" in interval
+    assert 0 <= float(accuracy) <= 1

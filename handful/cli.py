@@ -136,7 +136,7 @@ def _run_settings(options: dict[str, Any]) -> Any:
 
 
 @main.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--against", type=click.Path(path_type=Path), help="Another run: the paired difference over the same episodes.")
 @click.option("--part", default="test", type=click.Choice(["train", "val", "test"]), help="Classes to test on.")
 @click.option("--episodes", default=1000, help="Test episodes.")
@@ -147,47 +147,34 @@ def _run_settings(options: dict[str, Any]) -> Any:
 @click.option("--queries", type=int, help="Other than in training.")
 @click.option("--seed", type=int, help="Of the episodes; by default the run's.")
 @click.option("--workers", default=1, help="Processes.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, a line a run.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def evaluate(run: Path, against: Path | None, as_json: bool, **options: Any) -> None:
-    """Test a run on episodes of classes it has never seen.
+def evaluate(runs: tuple[Path, ...], against: Path | None, as_json: bool, **options: Any) -> None:
+    """Test runs on episodes of classes they have never seen; of several, also the mean and deviation over them.
 
     \b
     handful evaluate runs/demo
     handful evaluate runs/demo --against runs/idf --json
+    handful evaluate runs/seed0 runs/seed1 runs/seed2
     """
-    from dataclasses import replace
+    from .runs import evaluation_report, over_seeds
 
-    from .evaluation import paired_difference
-    from .runs import evaluate_run, load_run
+    reports = [evaluation_report(run, against, **options) for run in runs]
+    for report in reports:
+        click.echo(json.dumps(report) if as_json else _evaluation_sentence(report, against))
+    if len(reports) > 1:
+        summary = over_seeds(reports)
+        text = (
+            f"{100 * summary['accuracy']:.1f} % on average, deviation {100 * summary['deviation']:.1f} over {len(runs)} runs."
+        )
+        click.echo(json.dumps(summary) if as_json else text)
 
-    shape = {name: options.pop(name) for name in ("way", "shot", "queries")}
-    settings, _ = load_run(run)
-    spec = replace(settings.episode, **{name: value for name, value in shape.items() if value is not None})
-    if options["seed"] is None:
-        options["seed"] = settings.seed
-    result = evaluate_run(run, spec=spec, **options)
-    score = result.score
-    report: dict[str, Any] = {
-        "accuracy": score.mean,
-        "ci95": score.ci95,
-        "episodes": score.episodes,
-        "seconds": result.seconds,
-        "queries": result.queries,
-        **{name: getattr(spec, name) for name in ("way", "shot")},
-        "seed": options["seed"],
-        "part": options["part"],
-        "data": options["data"] or settings.data,
-    }
+
+def _evaluation_sentence(report: dict[str, Any], against: Path | None) -> str:
+    sentence = "{run}: {accuracy:.1%} ± {ci95:.1%} over {episodes} episodes, {way}-way {shot}-shot, {queries} queries a class."
     if against:
-        difference = paired_difference(result.accuracies, evaluate_run(against, spec=spec, **options).accuracies)
-        report |= {"difference": difference.mean, "difference_ci95": difference.ci95}
-    if as_json:
-        click.echo(json.dumps(report))
-        return
-    click.echo(f"{score} % over {score.episodes} episodes, {spec.way}-way {spec.shot}-shot, {result.queries} queries a class.")
-    if against:
-        click.echo(f"{difference} % better than {against} on the same episodes.")
+        sentence += "\n{difference:+.1%} ± {difference_ci95:.1%} against {against} on the same episodes."
+    return sentence.format(**report, against=against)
 
 
 @main.command()

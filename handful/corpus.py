@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import lzma
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from .errors import DataError
 from .functional import Floats, Ints, Offsets
+from .streams import read_lines
 from .text import Vocabulary, words_of
 
 LONGEST = 500  # words kept of a text
-OPENERS = {".xz": lzma.open, ".gz": gzip.open}
 DATA_VARIABLE = "HANDFUL_DATA"
 
 
@@ -124,25 +122,6 @@ def make_corpus(
 # Reading
 
 
-def open_text(path: Path) -> IO[str]:
-    """A text file, plain or compressed by xz or gzip."""
-    try:
-        opener: Any = OPENERS.get(path.suffix, open)
-        stream: IO[str] = opener(path, "rt", encoding="utf-8")
-        return stream
-    except OSError as error:
-        raise DataError(f"Cannot read {path}: {error.strerror or error}. Check the path.") from error
-
-
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines of a text file."""
-    with open_text(path) as stream:
-        try:
-            yield from enumerate(stream, 1)
-        except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
-            raise DataError(f"{path} cannot be read to its end: {error}. Fetch or write the file again.") from error
-
-
 def _example(path: Path, number: int, line: str) -> tuple[list[str], str]:
     """The words and the label of one line."""
     place = f"{path}, line {number}"
@@ -195,11 +174,10 @@ def _class_names(path: Path, classes: tuple[str, ...]) -> tuple[str, ...]:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file."""
-    with open_text(path) as stream:
-        try:
-            value = json.load(stream)
-        except ValueError as error:
-            raise DataError(f"{path} is not JSON ({error}): correct the file.") from error
+    try:
+        value = json.loads("".join(line for _, line in read_lines(path)))
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path} is not JSON ({error}): correct the file.") from error
     if not isinstance(value, dict):
         raise DataError(f"{path} does not hold a JSON object: correct the file.")
     return value

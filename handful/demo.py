@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .corpus import find_data, read_lines
+from .corpus import find_data
 from .evaluation import Score, paired_difference
 from .explanation import shade
 from .model import FewShotModel, ModelSettings
 from .runs import Evaluation, Material, RunSettings, evaluate_run, load_material, load_run, train_run
+from .streams import read_lines
 from .text import tokenize
 from .training import TrainingSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, TypeVar
+from typing import TypeVar
 
 Item = TypeVar("Item")
 
@@ -37,12 +37,3 @@ def track(items: Iterable[Item], description: str, total: int, quiet: bool = Fal
         for done, item in enumerate(items, 1):
             yield item
             bar.update(done)
-
-
-def track_file(lines: Iterable[bytes], raw: IO[bytes], size: int, description: str) -> Iterator[bytes]:
-    """The lines of a stream, with a bar over the bytes read of the file under it."""
-    with progress_bar(description, size) as bar:
-        for number, line in enumerate(lines):
-            if number % 4096 == 0:
-                bar.update(raw.tell())
-            yield line

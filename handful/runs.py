@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from .corpus import Corpus, Dataset, Texts, load_dataset
 from .embeddings import load_vectors
 from .episodes import EpisodeSampler, EpisodeSpec, SourcePool, background_pool
 from .errors import ModelError
-from .evaluation import Score, evaluate
+from .evaluation import Score, evaluate, paired_difference
 from .model import FewShotModel, ModelSettings
 from .storage import (
     CHECKPOINT,
@@ -147,11 +148,44 @@ def evaluate_run(
     """Test a run on the classes of one part of its own data, or of other data in the same format."""
     settings, model = load_run(folder)
     if data:
-        settings = RunSettings(data, split, settings.skip_empty, settings.seed, settings.episode, settings.model)
+        settings = replace(settings, data=data, split=split)
     material = material or load_material(settings)
-    training = load_pool(folder, material.corpus.vocabulary)
+    training = None if part == "train" else load_pool(folder, material.corpus.vocabulary)  # it counts the episode's classes
     sampler = material.sampler(part, spec or settings.episode, settings.seed if seed is None else seed, training)
     start = time.perf_counter()
     fast = model.to_torch() if find_spec("torch") else model
     accuracies = evaluate(fast, material.texts, sampler, episodes, workers, quiet)
     return Evaluation(accuracies, sampler.queries_used, time.perf_counter() - start)
+
+
+def evaluation_report(folder: Path, against: Path | None = None, **options: Any) -> dict[str, Any]:
+    """The evaluation of a run as plain values; with `against`, also the paired difference to another run."""
+    settings, _ = load_run(folder)
+    shape = {name: options.pop(name) for name in ("way", "shot", "queries") if name in options}
+    spec = replace(settings.episode, **{name: value for name, value in shape.items() if value is not None})
+    seed = settings.seed if options.get("seed") is None else options["seed"]
+    options |= {"seed": seed, "spec": spec}
+    result = evaluate_run(folder, **options)
+    report = {
+        "run": str(folder),
+        "accuracy": result.score.mean,
+        "ci95": result.score.ci95,
+        "episodes": result.score.episodes,
+        "seconds": result.seconds,
+        "way": spec.way,
+        "shot": spec.shot,
+        "queries": result.queries,
+        "seed": seed,
+        "part": options.get("part", "test"),
+        "data": options.get("data") or settings.data,
+    }
+    if against:
+        difference = paired_difference(result.accuracies, evaluate_run(against, **options).accuracies)
+        report |= {"difference": difference.mean, "difference_ci95": difference.ci95}
+    return report
+
+
+def over_seeds(reports: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Mean accuracy and standard deviation over several runs."""
+    accuracies = [report["accuracy"] for report in reports]
+    return {"accuracy": float(np.mean(accuracies)), "deviation": float(np.std(accuracies, ddof=1)), "runs": len(accuracies)}

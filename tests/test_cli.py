@@ -47,7 +47,22 @@ def test_evaluate_as_json(runs: Path) -> None:
 def test_evaluate_as_a_sentence_with_another_shape(runs: Path) -> None:
     result = handful("evaluate", runs / "attention", "--against", runs / "idf", "--episodes", 6, "--shot", 5, "--quiet")
     assert "over 6 episodes, 3-way 5-shot, 3 queries a class" in result.stdout
+    assert "± " in result.stdout
     assert "on the same episodes" in result.stdout
+
+
+def test_evaluate_several_runs_gives_the_deviation(runs: Path) -> None:
+    result = handful("evaluate", runs / "attention", runs / "idf", "--episodes", 6, "--quiet", "--json")
+    first, second, summary = (json.loads(line) for line in result.stdout.splitlines())
+    assert summary["accuracy"] == pytest.approx((first["accuracy"] + second["accuracy"]) / 2)
+    assert summary["deviation"] == pytest.approx(abs(first["accuracy"] - second["accuracy"]) / 2**0.5)
+    spoken = handful("evaluate", runs / "attention", runs / "idf", "--episodes", 6, "--quiet").stdout
+    assert "deviation" in spoken.splitlines()[-1]
+
+
+def test_evaluate_on_training_classes_leaves_the_episodes_classes_out_of_the_pool(runs: Path) -> None:
+    report = json.loads(handful("evaluate", runs / "attention", "--part", "train", "--episodes", 4, "--quiet", "--json").stdout)
+    assert report["part"] == "train"
 
 
 def test_evaluate_on_other_data(runs: Path, lines, tmp_path: Path) -> None:
@@ -80,7 +95,7 @@ def test_demo_shows_accuracy_and_shaded_texts(monkeypatch) -> None:
         (("train", "--vectors", "nowhere"), "There are no vectors 'nowhere'"),
         (("train", "--signals", "u"), "are not some of s and t"),
         (("train", "--estimator", "x"), "There is no estimator 'x'"),
-        (("train", "--split", "nowhere.json"), "Cannot read nowhere.json"),
+        (("train", "--split", "nowhere.json"), "There is no file nowhere.json"),
         (("train", "--patience", "0"), "patience is 0"),
     ],
 )

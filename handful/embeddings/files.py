@@ -5,38 +5,19 @@ Text files are streamed: only the words asked for, and the first ones of the fil
 
 from __future__ import annotations
 
-import io
-import lzma
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
-from ..corpus import OPENERS
 from ..errors import DataError
 from ..functional import Floats
-from ..progress import track_file
+from ..streams import read_lines
 
 FREQUENT = 20_000  # such files are sorted by frequency: the first rows are the frequent words
-
-
-@contextmanager
-def _open_stream(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The stream of text, and the raw file under it whose position tells how far the reading is."""
-    with path.open("rb") as raw:
-        if path.suffix == ".zip":
-            with zipfile.ZipFile(raw) as archive, archive.open(archive.namelist()[0]) as stream:
-                yield stream, raw
-        elif path.suffix in OPENERS:
-            with OPENERS[path.suffix](raw, "rb") as stream:  # type: ignore[operator]
-                yield stream, raw
-        else:
-            yield io.BufferedReader(raw), raw
 
 
 @dataclass(frozen=True)
@@ -89,17 +70,10 @@ class FileTable:
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         """Each word with its numbers, unparsed; a word2vec header is passed over."""
-        try:
-            with _open_stream(self.path) as (stream, raw):
-                size = self.path.stat().st_size
-                for number, line in enumerate(track_file(stream, raw, size, f"Reading {self.path.name}")):
-                    word, _, numbers = line.decode("utf-8", "replace").rstrip().partition(" ")
-                    if number == 0 and numbers.isdigit():
-                        continue
-                    if numbers:
-                        yield word, numbers
-        except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile) as error:
-            raise DataError(f"{self.path} cannot be read to its end: {error}. Fetch the file again.") from error
+        for number, line in read_lines(self.path, errors="replace"):
+            word, _, numbers = line.rstrip().partition(" ")
+            if numbers and not (number == 1 and numbers.isdigit()):
+                yield word, numbers
 
     @cached_property
     def _arrays(self) -> tuple[list[str], Floats]:

@@ -49,12 +49,15 @@ class AttentionGenerator:
         else:
             xp = array_namespace(inputs)
             hidden = xp.clip(inputs @ parameters["weight"] + parameters["bias"], 0, None)  # (words, 2 hidden)
-        if noise is not None and self.dropout:
-            hidden = hidden * as_like(_dropout_mask(noise, tuple(hidden.shape), self.dropout), hidden)
-        return segment_softmax(hidden @ parameters["query"], offsets)
+        return segment_softmax(drop_out(hidden, self.dropout, noise) @ parameters["query"], offsets)
 
 
-def _dropout_mask(noise: np.random.Generator, shape: tuple[int, ...], rate: float) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """0 with probability `rate`, else 1 / (1 - rate); two random bytes a number are enough, and quick."""
-    numbers = np.frombuffer(noise.bytes(2 * int(np.prod(shape))), np.uint16).reshape(shape)
-    return (numbers >= rate * 65536) * np.float32(1 / (1 - rate))
+def drop_out(values: Array, rate: float, noise: np.random.Generator | None) -> Array:
+    """Values set to 0 with probability `rate`, the others scaled by 1 / (1 - rate); unchanged without `noise`."""
+    if noise is None:
+        return values
+    shape = tuple(values.shape)
+    numbers = np.frombuffer(noise.bytes(2 * int(np.prod(shape))), np.uint16).reshape(
+        shape
+    )  # two random bytes are enough, and quick
+    return values * as_like((numbers >= rate * 65536) * np.float32(1 / (1 - rate)), values)

@@ -59,7 +59,9 @@ EPISODE_OPTIONS = _options(
     click.option("--queries", default=25, help="Queries a class."),
 )
 MODEL_OPTIONS = _options(
-    click.option("--representation", default="attention", help="mean, idf or attention."),
+    click.option("--representation", default="attention", help="mean, idf, cnn or attention."),
+    click.option("--head", default="ridge", help="ridge, logistic, nearest, centroid or prototype."),
+    click.option("--distance", default="euclidean", help="euclidean, squared or cosine (nearest, centroid, prototype)."),
     click.option(
         "--vectors", default="wordllama", help="Word tables joined by +: wordllama or paths, each with :raw, :unit or :centred."
     ),
@@ -108,13 +110,14 @@ def train(out: Path, as_json: bool, quiet: bool, **options: Any) -> None:
     from .runs import train_run
 
     history = train_run(_run_settings(options), out, quiet=quiet)
-    best = min(history, key=lambda line: line["val_loss"])
+    best = min(history, key=lambda line: line["val_loss"], default={})
     if as_json:
-        click.echo(json.dumps({"run": str(out), "epochs": len(history), **best}))
+        click.echo(json.dumps({"run": str(out), "epochs": len(history), **(best if history else {})}))
+    elif history:
+        where = f"{100 * best['val_accuracy']:.1f} % on validation classes at epoch {best['epoch']}"
+        click.echo(f"{out}: {len(history)} epochs, {where}.")
     else:
-        click.echo(
-            f"{out}: {len(history)} epochs, {100 * best['val_accuracy']:.1f} % on validation classes at epoch {best['epoch']}."
-        )
+        click.echo(f"{out}: this method has nothing to learn in training; test it with handful evaluate.")
 
 
 def _run_settings(options: dict[str, Any]) -> Any:

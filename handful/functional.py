@@ -16,6 +16,8 @@ Floats = np.ndarray[Any, np.dtype[np.float32]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Offsets = Ints
 
+TINY = 1e-12
+LARGEST_SCORE = 9.0  # of a logistic model: beyond it the spread μ(1 - μ) is lost to rounding
 BAG_CHUNK = 1 << 16  # words gathered at once by the NumPy bag: bounds its memory
 
 
@@ -45,21 +47,24 @@ def segment_sum(values: Array, offsets: Offsets) -> Array:
 
 
 def segment_max(values: Array, offsets: Offsets) -> Array:
-    """Maximum of each document's values; 0 for an empty one. Carries no gradient."""
-    xp = array_namespace(values)
-    where = as_like(segments(offsets), values)
+    """Maximum of each document's values (words,) or (words, columns) down the words; 0 for an empty document."""
+    where = segments(offsets)
     if is_torch_array(values):
-        zeros = xp.zeros(len(offsets) - 1, dtype=values.dtype)
-        return zeros.scatter_reduce(0, where, values.detach(), "amax", include_self=False)
-    best = np.full(len(offsets) - 1, -np.inf, values.dtype)
-    np.maximum.at(best, where, values)
-    return np.where(np.isinf(best), 0, best)
+        index = as_like(where, values).reshape(-1, *[1] * (values.ndim - 1)).expand_as(values)
+        zeros = values.new_zeros(len(offsets) - 1, *values.shape[1:])
+        return zeros.scatter_reduce(0, index, values, "amax", include_self=False)
+    best = np.zeros((len(offsets) - 1, *values.shape[1:]), values.dtype)
+    filled = np.diff(offsets) > 0  # reduceat has no notion of an empty document
+    if filled.any():
+        best[filled] = np.maximum.reduceat(values, offsets[:-1][filled])
+    return best
 
 
 def segment_softmax(scores: Array, offsets: Offsets) -> Array:
     """Softmax over the words of each document (Eq. 3): the weights of a document sum to one."""
     where = as_like(segments(offsets), scores)
-    exponentials = array_namespace(scores).exp(scores - segment_max(scores, offsets)[where])
+    highest = segment_max(scores.detach() if is_torch_array(scores) else scores, offsets)  # for safety only: it cancels
+    exponentials = array_namespace(scores).exp(scores - highest[where])
     return exponentials / segment_sum(exponentials, offsets)[where]
 
 
@@ -103,6 +108,43 @@ def ridge_weights(vectors: Array, targets: Array, penalty: Array) -> Array:
     return xp.linalg.solve(gram, transposed @ targets)  # (..., columns, classes)
 
 
+def newton_logistic(vectors: Array, targets: Array, penalty: Array, steps: int) -> Array:
+    """W of one-vs-all logistic regression, Σ log(1 + exp(∓Φw)) + λ|w|²/2 for each class, by Newton steps from zero.
+
+    w = Φᵀα stays in the span of the examples, so a step is a weighted ridge regression on their Gram matrix: with f = ΦΦᵀα,
+    μ = σ(f) and S = μ(1 - μ), it solves (ΦΦᵀ + λS⁻¹) α = f + (Y - μ) / S. Any leading batch axes, differentiable.
+    """
+    xp = array_namespace(vectors)
+    transposed, labels = xp.matrix_transpose(vectors), xp.matrix_transpose(targets)  # (..., dim, rows), (..., classes, rows)
+    gram = (vectors @ transposed)[..., None, :, :]  # (..., 1, rows, rows)
+    identity = xp.eye(vectors.shape[-2], dtype=vectors.dtype)
+    scores = xp.zeros_like(labels)  # f: (..., classes, rows)
+    for _ in range(steps):
+        means = 1 / (1 + xp.exp(-xp.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)))
+        spread = means * (1 - means)
+        system = gram + identity * (penalty / spread)[..., None, :]  # (..., classes, rows, rows)
+        coefficients = xp.linalg.solve(system, (scores + (labels - means) / spread)[..., None])  # (..., classes, rows, 1)
+        scores = (gram @ coefficients)[..., 0]
+    return transposed @ xp.matrix_transpose(coefficients[..., 0])  # (..., dim, classes)
+
+
+def distances(first: Array, second: Array, kind: str) -> Array:
+    """Between rows of (..., n, dim) and (..., m, dim): (..., n, m); kind is euclidean, squared or cosine."""
+    xp = array_namespace(first)
+    if kind == "cosine":
+        first, second = (x / xp.clip(_lengths(x)[..., None], TINY, None) for x in (first, second))
+        return 1 - first @ xp.matrix_transpose(second)
+    products = first @ xp.matrix_transpose(second)
+    squares = _lengths(first)[..., :, None] ** 2 + _lengths(second)[..., None, :] ** 2 - 2 * products
+    squares = xp.clip(squares, TINY, None)  # rounding may leave less than nothing, and the root has no slope at 0
+    return squares if kind == "squared" else xp.sqrt(squares)
+
+
+def _lengths(vectors: Array) -> Array:
+    xp = array_namespace(vectors)
+    return xp.sqrt(xp.clip(xp.sum(vectors * vectors, axis=-1), TINY, None))
+
+
 def weighted_bag(table: Array, rows: Ints, weights: Array, offsets: Offsets) -> Array:
     """φ(x) = Σ αᵢ f(xᵢ) (Eq. 4) of each document, without a (documents × words × dim) array; differentiable in `weights`."""
     if is_torch_array(weights):
@@ -118,6 +160,24 @@ def weighted_bag(table: Array, rows: Ints, weights: Array, offsets: Offsets) -> 
             weighted = table[rows[first:last]] * weights[first:last, None]  # (words, dim)
             bags[filled] = np.add.reduceat(weighted, offsets[filled] - first)
     return bags
+
+
+def ragged_convolution(vectors: Array, rows: Ints, offsets: Offsets, filters: Array) -> Array:
+    """Filters (window, dim, maps) over the words of each document, a window beginning at every word: (words, maps).
+
+    Words are given as rows of `vectors` (distinct words, dim), so each is multiplied once. What lies past the end of a document
+    is zero: neighbours and padding never matter.
+    """
+    xp = array_namespace(vectors)
+    nothing = xp.zeros((1, filters.shape[-1]), dtype=vectors.dtype)
+    ends = np.repeat(offsets[1:], np.diff(offsets))
+    total = 0
+    for step in range(filters.shape[0]):
+        later = np.arange(len(rows)) + step
+        inside = np.where(later < ends, rows[np.minimum(later, len(rows) - 1)], len(vectors))
+        projected = xp.concat([vectors @ filters[step], nothing])  # (distinct words + 1, maps)
+        total = total + xp.take(projected, as_like(inside, vectors), axis=0)  # (words, maps)
+    return total
 
 
 def _chunks(offsets: Offsets) -> list[Ints]:

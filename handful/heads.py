@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from .attention import Parameters
-from .functional import Array, ridge_weights
+from .attention import Parameters, drop_out
+from .functional import Array, distances, newton_logistic, ridge_weights
+from .representations import Noise
 
-
-class Scorer(Protocol):
-    """What a head learned from one support set."""
-
-    def __call__(self, vectors: Array) -> Array:
-        """Logits (..., queries, classes) of vectors (..., queries, dim)."""
-        ...
+Scorer = Callable[[Array], Array]  # vectors (..., queries, width) to logits (..., queries, classes)
+Distance = Literal["euclidean", "squared", "cosine"]
 
 
 class Head(Protocol):
     """A way to learn a classifier from a few labelled vectors."""
 
-    def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
-        """Fresh meta-parameters."""
+    def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
+        """Fresh meta-parameters, for vectors of `width` numbers."""
         ...
 
-    def fit(self, parameters: Parameters, vectors: Array, targets: Array) -> Scorer:
-        """A scorer from support vectors (..., examples, dim) and one-hot labels (..., examples, classes)."""
+    def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
+        """A scorer from support vectors (..., examples, width) and one-hot labels (..., examples, classes)."""
         ...
 
 
@@ -36,11 +34,16 @@ class Head(Protocol):
 class LinearScorer:
     """Ŷ = a Φ W (Eq. 7). The paper's offset b is the same for every class, so the softmax does not see it: left out."""
 
-    weights: Array  # (..., dim, classes)
+    weights: Array  # (..., width, classes)
     scale: Array
 
     def __call__(self, vectors: Array) -> Array:
         return self.scale * (vectors @ self.weights)
+
+
+def _logarithms(**values: float) -> dict[str, np.ndarray[Any, Any]]:
+    """Positive meta-parameters, learned in log space."""
+    return {f"log_{name}": np.array(np.log(value), np.float32) for name, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,119 @@ class Ridge:
     penalty: float = 0.1
     scale: float = 5.0
 
-    def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
-        return {
-            "log_penalty": np.array(np.log(self.penalty), np.float32),
-            "log_scale": np.array(np.log(self.scale), np.float32),
-        }
+    def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
+        return _logarithms(penalty=self.penalty, scale=self.scale)
 
-    def fit(self, parameters: Parameters, vectors: Array, targets: Array) -> LinearScorer:
+    def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
         exp = array_namespace(vectors).exp
         weights = ridge_weights(vectors, targets, exp(parameters["log_penalty"]))
         return LinearScorer(weights, exp(parameters["log_scale"]))
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """LR: one-vs-all logistic regression by a few Newton steps (Bertinetto et al., 2019).
+
+    Each step is a weighted ridge regression in closed form, so the whole is differentiable. The penalty and the scale are
+    meta-learned. Five steps are close to the optimum.
+    """
+
+    penalty: float = 0.1
+    scale: float = 1.0
+    steps: int = 5
+
+    def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
+        return _logarithms(penalty=self.penalty, scale=self.scale)
+
+    def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
+        exp = array_namespace(vectors).exp
+        weights = newton_logistic(vectors, targets, exp(parameters["log_penalty"]), self.steps)
+        return LinearScorer(weights, exp(parameters["log_scale"]))
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """NN: the class of the nearest example (Cover and Hart, 1967).
+
+    Nothing is learned. The logit of a class is minus the distance to its nearest example.
+    """
+
+    distance: Distance = "euclidean"
+
+    def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
+        return {}
+
+    def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
+        xp = array_namespace(vectors)
+        elsewhere = xp.where(xp.matrix_transpose(targets) > 0, 0.0, xp.inf)[..., None, :, :]  # (..., 1, classes, examples)
+
+        def score(queries: Array) -> Array:
+            apart = distances(queries, vectors, self.distance)[..., None, :]  # (..., queries, 1, examples)
+            return -xp.min(apart + elsewhere, axis=-1)  # (..., queries, classes)
+
+        return score
+
+
+@dataclass(frozen=True)
+class Centroid:
+    """The class of the nearest mean of its examples, straight on the vectors: a prototypical network without a network.
+
+    Only a scale for the distances is learned. This is the end that the method's attention gets in place of the ridge.
+    """
+
+    distance: Distance = "squared"
+    scale: float = 5.0
+
+    def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
+        return _logarithms(scale=self.scale)
+
+    def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
+        scale = array_namespace(vectors).exp(parameters["log_scale"])
+        prototypes = class_means(vectors, targets)
+        return lambda queries: -scale * distances(queries, prototypes, self.distance)
+
+
+def class_means(vectors: Array, targets: Array) -> Array:
+    """The mean of each class's vectors: (..., classes, width)."""
+    xp = array_namespace(vectors)
+    counts = xp.clip(xp.sum(targets, axis=-2), 1, None)[..., None]  # a class without an example gets 0, not a division by it
+    return xp.matrix_transpose(targets) @ vectors / counts
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """PROTO: a network maps vectors to a space in which a class is near the mean of its examples (Snell et al., 2017).
+
+    One hidden layer of 300 ReLU units with dropout, and 300 outputs, are meta-learned together with the representation. The
+    logit of a class is minus the distance to its mean; the paper's distance is the Euclidean one, Snell's its square.
+    """
+
+    distance: Distance = "euclidean"
+    hidden: int = 300
+    dropout: float = 0.1
+
+    def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
+        return initial_layers(rng, (width, self.hidden, self.hidden))
+
+    def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
+        def embed(vectors: Array) -> Array:
+            return perceptron(parameters, vectors, self.dropout, noise)
+
+        prototypes = class_means(embed(vectors), targets)
+        return lambda queries: -distances(embed(queries), prototypes, self.distance)
+
+
+def initial_layers(rng: np.random.Generator, widths: tuple[int, ...]) -> dict[str, np.ndarray[Any, Any]]:
+    """Weights and biases of linear layers, uniform in ±1/√inputs."""
+    parameters = {}
+    for number, (before, after) in enumerate(pairwise(widths)):
+        bound = before**-0.5
+        parameters[f"weight{number}"] = rng.uniform(-bound, bound, (before, after)).astype(np.float32)
+        parameters[f"bias{number}"] = rng.uniform(-bound, bound, after).astype(np.float32)
+    return parameters
+
+
+def perceptron(parameters: Parameters, vectors: Array, dropout: float, noise: Noise) -> Array:
+    """One hidden layer of ReLU units with dropout, and a linear output."""
+    hidden = array_namespace(vectors).clip(vectors @ parameters["weight0"] + parameters["bias0"], 0, None)
+    return drop_out(hidden, dropout, noise) @ parameters["weight1"] + parameters["bias1"]

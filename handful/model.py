@@ -13,19 +13,18 @@ from .corpus import LONGEST, Texts, join_texts
 from .episodes import Episode, SourcePool
 from .errors import MissingExtraError, SettingError
 from .functional import Array, Floats, Ints, one_hot
-from .heads import Head, Ridge, Scorer
-from .representations import Attention, Batch, Idf, Mean, Representation, represent
+from .heads import Centroid, Distance, Head, Logistic, Nearest, Prototype, Ridge, Scorer
+from .representations import Attention, Batch, Cnn, Idf, Mean, Representation, WeightedBag
 from .signatures import SignatureSettings, measure_signals
-
-HEADS: dict[str, Callable[[], Head]] = {"ridge": Ridge}
 
 
 @dataclass(frozen=True)
 class ModelSettings:
     """Everything that decides what a model computes, but for its parameters."""
 
-    representation: Literal["mean", "idf", "attention"] = "attention"
-    head: Literal["ridge"] = "ridge"
+    representation: Literal["mean", "idf", "cnn", "attention"] = "attention"
+    head: Literal["ridge", "logistic", "nearest", "centroid", "prototype"] = "ridge"
+    distance: Distance = "euclidean"  # of nearest, centroid and prototype
     signals: tuple[str, ...] = ("s", "t")
     network: Literal["bilstm", "mlp"] = "bilstm"
     embeddings: bool = False
@@ -41,6 +40,8 @@ class ModelSettings:
             )
         if self.head not in HEADS:
             raise SettingError(f"There is no head {self.head!r}: choose one of {', '.join(HEADS)}.")
+        if self.distance not in ("euclidean", "squared", "cosine"):
+            raise SettingError(f"There is no distance {self.distance!r}: choose euclidean, squared or cosine.")
         if self.network not in ("bilstm", "mlp"):
             raise SettingError(f"There is no network {self.network!r}: choose bilstm or mlp.")
         if not self.signals or not set(self.signals) <= {"s", "t"}:
@@ -54,7 +55,15 @@ class ModelSettings:
 REPRESENTATIONS: dict[str, Callable[[ModelSettings], Representation]] = {
     "mean": lambda settings: Mean(),
     "idf": lambda settings: Idf(),
+    "cnn": lambda settings: Cnn(),
     "attention": lambda settings: Attention(AttentionGenerator(settings.signals, settings.network, settings.embeddings)),
+}
+HEADS: dict[str, Callable[[ModelSettings], Head]] = {
+    "ridge": lambda settings: Ridge(),
+    "logistic": lambda settings: Logistic(),
+    "nearest": lambda settings: Nearest(settings.distance),
+    "centroid": lambda settings: Centroid(settings.distance),
+    "prototype": lambda settings: Prototype(settings.distance),
 }
 
 
@@ -76,14 +85,15 @@ class FewShotModel:
     def __init__(self, settings: ModelSettings, parameters: Parameters) -> None:
         self.settings, self.parameters = settings, dict(parameters)
         self.representation = REPRESENTATIONS[settings.representation](settings)
-        self.head = HEADS[settings.head]()
+        self.head = HEADS[settings.head](settings)
         self._array: Callable[[np.ndarray[Any, Any]], Array] = np.asarray
 
     @classmethod
     def initial(cls, settings: ModelSettings, dim: int, seed: int = 0) -> FewShotModel:
         """An untrained model for word vectors of `dim` numbers."""
         model, rng = cls(settings, {}), np.random.default_rng([seed, 0])
-        parts = {"representation": model.representation.initial(rng, dim), "head": model.head.initial(rng, dim)}
+        width = model.representation.width(dim)
+        parts = {"representation": model.representation.initial(rng, dim), "head": model.head.initial(rng, width)}
         return cls(settings, {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()})
 
     def with_parameters(self, parameters: Mapping[str, Array]) -> FewShotModel:
@@ -112,16 +122,20 @@ class FewShotModel:
     def represent(self, batch: Batch, noise: np.random.Generator | None = None) -> Array:
         """φ of each document: (documents, dim)."""
         arrays = replace(batch, signals=self._array(batch.signals))
-        return represent(self.representation, self._part("representation"), arrays, noise)
+        return self.representation(self._part("representation"), arrays, noise)
 
     def weights(self, batch: Batch) -> np.ndarray[Any, Any]:
         """The weight of each word in φ: (words,)."""
+        if not isinstance(self.representation, WeightedBag):
+            raise SettingError(
+                f"The representation {self.settings.representation} does not weigh words: use mean, idf or attention."
+            )
         arrays = replace(batch, signals=self._array(batch.signals))
         return np.asarray(self.representation.weights(self._part("representation"), arrays))
 
-    def fit_head(self, vectors: Array, targets: np.ndarray[Any, Any]) -> Scorer:
+    def fit_head(self, vectors: Array, targets: Floats, noise: np.random.Generator | None = None) -> Scorer:
         """The head, fitted on support vectors (..., examples, dim) with one-hot targets (..., examples, classes)."""
-        return self.head.fit(self._part("head"), vectors, self._array(targets))
+        return self.head.fit(self._part("head"), vectors, self._array(targets), noise)
 
     def fit(
         self, support: Texts, labels: Ints, pool: SourcePool, classes: int | None = None, training: SourcePool | None = None
@@ -159,7 +173,7 @@ class FewShotModel:
         episodes, examples, _ = prepared.support_targets.shape
         vectors = self.represent(prepared.batch, noise)  # (documents, dim)
         vectors = vectors.reshape(episodes, -1, vectors.shape[-1])  # (episodes, examples + queries, dim)
-        return self.fit_head(vectors[:, :examples], prepared.support_targets)(vectors[:, examples:])
+        return self.fit_head(vectors[:, :examples], prepared.support_targets, noise)(vectors[:, examples:])
 
 
 class Task:

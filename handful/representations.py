@@ -1,7 +1,8 @@
-"""Representations: from a text's words to one vector. Each is a weighted bag of word vectors."""
+"""Representations: from a text's words to one vector."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,7 +11,9 @@ from array_api_compat import array_namespace
 
 from .attention import AttentionGenerator, Parameters
 from .corpus import Texts
-from .functional import Array, as_like, segment_sum, segments, weighted_bag
+from .functional import Array, as_like, ragged_convolution, segment_max, segment_sum, segments, weighted_bag
+
+Noise = np.random.Generator | None  # switches dropout on
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,56 +30,64 @@ class Representation(Protocol):
     @property
     def signals(self) -> tuple[str, ...]: ...
 
+    def width(self, dim: int) -> int:
+        """Numbers of its vectors, from word vectors of `dim` numbers."""
+        ...
+
     def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
         """Fresh parameters, for word vectors of `dim` numbers."""
         ...
 
-    def weights(self, parameters: Parameters, batch: Batch, noise: np.random.Generator | None = None) -> Array:
-        """A weight for each word; those of a document sum to one."""
+    def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        """φ of each document: (documents, width)."""
         ...
 
 
-def represent(
-    representation: Representation, parameters: Parameters, batch: Batch, noise: np.random.Generator | None = None
-) -> Array:
-    """φ of each document: (documents, dim)."""
-    texts, weights = batch.texts, representation.weights(parameters, batch, noise)
-    return weighted_bag(as_like(texts.table, weights), texts.rows, weights, texts.offsets)
+class WeightedBag(ABC):
+    """φ(x) = Σ αᵢ f(xᵢ): representations that weigh words, and so can show which ones counted."""
 
+    @abstractmethod
+    def weights(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        """α: a weight for each word, (words,); those of a document sum to one."""
 
-@dataclass(frozen=True)
-class Mean:
-    """AVG: the mean of the word vectors. Every word weighs the same, so common words drown the telling ones. No parameters."""
-
-    signals: tuple[str, ...] = field(default=(), init=False)
+    def width(self, dim: int) -> int:
+        return dim
 
     def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
         return {}
 
-    def weights(self, parameters: Parameters, batch: Batch, noise: np.random.Generator | None = None) -> Array:
+    def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        texts, weights = batch.texts, self.weights(parameters, batch, noise)
+        return weighted_bag(as_like(texts.table, weights), texts.rows, weights, texts.offsets)
+
+
+@dataclass(frozen=True)
+class Mean(WeightedBag):
+    """AVG: the mean of the word vectors. Every word weighs the same, so common words drown the telling ones. No parameters."""
+
+    signals: tuple[str, ...] = field(default=(), init=False)
+
+    def weights(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
         lengths = np.maximum(batch.texts.lengths, 1)
         return as_like(np.repeat(1 / lengths, batch.texts.lengths).astype(np.float32), batch.signals)
 
 
 @dataclass(frozen=True)
-class Idf:
-    """IDF: the average of the word vectors weighted by inverse document frequency over the source pool (Spärck Jones, 1972).
+class Idf(WeightedBag):
+    """IDF: the average of the word vectors weighted by inverse document frequency over training examples (Spärck Jones, 1972).
 
     Words of few documents weigh more. The weights do not know the classes. No parameters.
     """
 
     signals: tuple[str, ...] = field(default=("idf",), init=False)
 
-    def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
-        return {}
-
-    def weights(self, parameters: Parameters, batch: Batch, noise: np.random.Generator | None = None) -> Array:
+    def weights(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
         idf, offsets = batch.signals[:, 0], batch.texts.offsets
         return idf / segment_sum(idf, offsets)[as_like(segments(offsets), idf)]
 
 
 @dataclass(frozen=True)
-class Attention:
+class Attention(WeightedBag):
     """OUR: word vectors weighted by attention generated from distributional signatures (Bao et al., 2020).
 
     The weights depend on the source pool and on the support set, so they fit the task at hand. The generator is learned over
@@ -92,9 +103,43 @@ class Attention:
     def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
         return self.generator.initial(rng, dim)
 
-    def weights(self, parameters: Parameters, batch: Batch, noise: np.random.Generator | None = None) -> Array:
+    def weights(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
         texts, inputs = batch.texts, batch.signals
         if self.generator.embeddings:
             xp = array_namespace(inputs)
             inputs = xp.concat([inputs, as_like(texts.table[texts.rows], inputs)], axis=1)  # (words, signals + dim)
         return self.generator(parameters, inputs, texts.offsets, noise)
+
+
+@dataclass(frozen=True)
+class Cnn:
+    """CNN: filters over windows of three, four and five words, the maximum over the text of each, ReLU (Kim, 2014).
+
+    It learns phrases of the training classes, by their word vectors. What it learned need not occur in new classes. It has
+    fifty maps a window.
+    """
+
+    windows: tuple[int, ...] = (3, 4, 5)
+    maps: int = 50
+    signals: tuple[str, ...] = field(default=(), init=False)
+
+    def width(self, dim: int) -> int:
+        return self.maps * len(self.windows)
+
+    def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
+        parameters = {}
+        for window in self.windows:
+            bound = (window * dim) ** -0.5
+            parameters[f"filters{window}"] = rng.uniform(-bound, bound, (window, dim, self.maps)).astype(np.float32)
+            parameters[f"bias{window}"] = rng.uniform(-bound, bound, self.maps).astype(np.float32)
+        return parameters
+
+    def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        texts, xp = batch.texts, array_namespace(batch.signals)
+        distinct, rows = np.unique(texts.rows, return_inverse=True)
+        vectors = as_like(texts.table[distinct], batch.signals)  # (distinct words, dim)
+        highest = []
+        for window in self.windows:
+            maps = ragged_convolution(vectors, rows, texts.offsets, parameters[f"filters{window}"])  # (words, maps)
+            highest.append(segment_max(maps, texts.offsets) + parameters[f"bias{window}"])
+        return xp.clip(xp.concat(highest, axis=1), 0, None)  # (documents, maps · windows)

@@ -78,6 +78,8 @@ def meta_train(
     quiet: bool = False,
 ) -> tuple[FewShotModel, list[dict[str, float]]]:
     """The model with the parameters of its best epoch, and a line of history an epoch. `save` is called after each."""
+    if not model.parameters:  # a nearest neighbour has nothing to learn
+        return model, []
     state = state or initial_state(model)
     checks = list(prepare_batches(model, texts, validation, range(settings.validation_episodes)))
     with one_torch_thread(), progress_bar("Training", settings.epochs, quiet) as bar:

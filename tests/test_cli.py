@@ -35,6 +35,12 @@ def test_train_says_what_it_did(tmp_path: Path) -> None:
     assert "2 epochs" in result.stdout
 
 
+def test_a_method_without_parameters_trains_and_tests_too(tmp_path: Path) -> None:
+    result = handful("train", "--out", tmp_path / "nn", "--representation", "mean", "--head", "nearest", *QUICK)
+    assert "nothing to learn" in result.stdout
+    assert json.loads(handful("evaluate", tmp_path / "nn", "--episodes", 20, "--quiet", "--json").stdout)["accuracy"] > 0.34
+
+
 def test_evaluate_as_json(runs: Path) -> None:
     result = handful("evaluate", runs / "attention", "--against", runs / "idf", "--episodes", 10, "--quiet", "--json")
     report = json.loads(result.stdout)

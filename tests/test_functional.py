@@ -9,9 +9,13 @@ from sklearn.linear_model import Ridge as SklearnRidge
 
 from handful.functional import (
     cross_entropy,
+    distances,
     entropy,
+    newton_logistic,
     one_hot,
+    ragged_convolution,
     ridge_weights,
+    segment_max,
     segment_softmax,
     segment_sum,
     softmax,
@@ -79,3 +83,64 @@ def test_gradients_agree_with_finite_differences() -> None:
 
     inputs = torch.from_numpy(RNG.normal(size=9)).requires_grad_(), torch.tensor(-1.0, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(loss, inputs)
+
+
+@KINDS
+def test_logistic_regression_is_scikit_learns(kind) -> None:
+    """One-vs-all, no intercept; Newton's method has converged after eight steps, and is near after five."""
+    from sklearn.linear_model import LogisticRegression
+
+    vectors, labels = RNG.normal(size=(12, 20)), np.arange(12) % 3
+    targets = one_hot(labels, 3).astype(float)
+    expected = [
+        LogisticRegression(C=1 / 0.7, fit_intercept=False, tol=1e-10, max_iter=1000).fit(vectors, labels == k).coef_[0]
+        for k in range(3)
+    ]
+    ours = np.asarray(newton_logistic(kind(vectors), kind(targets), 0.7, 8))
+    np.testing.assert_allclose(ours.T, expected, atol=1e-5)
+    np.testing.assert_allclose(np.asarray(newton_logistic(kind(vectors), kind(targets), 0.7, 5)).T, expected, atol=1e-3)
+    batched = newton_logistic(kind(np.stack([vectors, -vectors])), kind(np.stack([targets, targets])), 0.7, 8)
+    np.testing.assert_allclose(np.asarray(batched)[1], -ours, atol=1e-8)
+
+
+@KINDS
+@pytest.mark.parametrize("name", ["euclidean", "squared", "cosine"])
+def test_distances_are_scikit_learns(kind, name: str) -> None:
+    from sklearn.metrics import pairwise_distances
+
+    first, second = RNG.normal(size=(4, 6)), RNG.normal(size=(3, 6))
+    expected = pairwise_distances(first, second, {"squared": "sqeuclidean"}.get(name, name))
+    np.testing.assert_allclose(np.asarray(distances(kind(first), kind(second), name)), expected, atol=1e-8)
+
+
+@KINDS
+def test_ragged_convolution_is_torchs_on_each_padded_document(kind) -> None:
+    vectors, filters, rows = RNG.normal(size=(7, 4)), RNG.normal(size=(3, 4, 5)), RNG.integers(0, 7, 9)
+    ours = np.asarray(ragged_convolution(kind(vectors), rows, OFFSETS, kind(filters)))
+    for begin, end in itertools.pairwise(OFFSETS):
+        if end > begin:
+            padded = torch.from_numpy(np.concatenate([vectors[rows[begin:end]], np.zeros((2, 4))]).T[None])
+            theirs = torch.nn.functional.conv1d(padded, torch.from_numpy(filters.transpose(2, 1, 0)))[0].T
+            np.testing.assert_allclose(ours[begin:end], theirs, atol=1e-8)
+
+
+@KINDS
+def test_segment_max_down_the_words(kind) -> None:
+    values = RNG.normal(size=(9, 2))
+    expected = [values[a:b].max(0) if b > a else [0, 0] for a, b in itertools.pairwise(OFFSETS)]
+    np.testing.assert_array_equal(np.asarray(segment_max(kind(values), OFFSETS)), expected)
+
+
+@KINDS
+def test_nearest_and_centroid_are_scikit_learns(kind) -> None:
+    from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+
+    from handful.heads import Centroid, Nearest
+
+    vectors, labels, queries = RNG.normal(size=(9, 5)), np.arange(9) % 3, RNG.normal(size=(40, 5))
+    targets = kind(one_hot(labels, 3).astype(float))
+    nearest = Nearest().fit({}, kind(vectors), targets)(kind(queries))
+    assert (np.asarray(nearest).argmax(-1) == KNeighborsClassifier(1).fit(vectors, labels).predict(queries)).all()
+    parameters = {"log_scale": kind(np.zeros(()))}
+    centroid = Centroid().fit(parameters, kind(vectors), targets)(kind(queries))
+    assert (np.asarray(centroid).argmax(-1) == NearestCentroid().fit(vectors, labels).predict(queries)).all()

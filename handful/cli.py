@@ -89,7 +89,20 @@ TRAINING_OPTIONS = _options(
 )
 
 
+def _list_presets(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    from .presets import load_preset, preset_names
+
+    if wanted:
+        for name in preset_names():
+            click.echo(f"{name:20} {load_preset(name)['about']}")
+        context.exit()
+
+
 @main.command()
+@click.option(
+    "--list-presets", is_flag=True, is_eager=True, expose_value=False, callback=_list_presets, help="Show all presets."
+)
+@click.option("--preset", help="A method by its name in the paper's tables, such as cnn-proto; an option given wins over it.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the run; a killed run in it goes on.")
 @DATA_OPTIONS
 @EPISODE_OPTIONS
@@ -99,16 +112,21 @@ TRAINING_OPTIONS = _options(
 @click.option("--seed", default=0, help="Of episodes, initial weights and dropout.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def train(out: Path, as_json: bool, quiet: bool, **options: Any) -> None:
+@click.pass_context
+def train(context: click.Context, /, preset: str | None, out: Path, as_json: bool, quiet: bool, **options: Any) -> None:
     """Meta-train on the training classes of a corpus, watching its validation classes.
 
     \b
     handful train --out runs/demo
     handful train --data reuters --shot 5 --vectors wordllama+glove.npz --out runs/reuters
-    handful train --data my.jsonl --split my.split.json --representation idf --out runs/idf
+    handful train --data my.jsonl --split my.split.json --preset idf-rr --out runs/idf
     """
+    from .presets import load_preset
     from .runs import train_run
 
+    named = load_preset(preset).items() if preset else ()
+    default = click.core.ParameterSource.DEFAULT
+    options |= {name: value for name, value in named if context.get_parameter_source(name) is default}
     history = train_run(_run_settings(options), out, quiet=quiet)
     best = min(history, key=lambda line: line["val_loss"], default={})
     if as_json:

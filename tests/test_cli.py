@@ -41,6 +41,21 @@ def test_a_method_without_parameters_trains_and_tests_too(tmp_path: Path) -> Non
     assert json.loads(handful("evaluate", tmp_path / "nn", "--episodes", 20, "--quiet", "--json").stdout)["accuracy"] > 0.34
 
 
+def test_presets_are_listed_and_every_one_trains(tmp_path: Path) -> None:
+    names = [line.split()[0] for line in handful("train", "--list-presets").stdout.splitlines()]
+    assert {"our", "cnn-proto", "avg-nn", "idf-rr", "our-without-bilstm"} <= set(names)
+    for name in names:
+        result = handful("train", "--preset", name, "--out", tmp_path / name, *QUICK, "--epochs", 1)
+        assert result.exit_code == 0, f"{name}: {result.output}"
+    result = handful("train", "--preset", "no-such", "--out", tmp_path / "x")
+    assert (result.exit_code, "--list-presets" in result.stderr) == (2, True)
+
+
+def test_an_option_given_wins_over_the_preset(tmp_path: Path) -> None:
+    handful("train", "--preset", "our-without-s", "--signals", "s", "--out", tmp_path / "run", *QUICK)
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["model"]["signals"] == ["s"]
+
+
 def test_evaluate_as_json(runs: Path) -> None:
     result = handful("evaluate", runs / "attention", "--against", runs / "idf", "--episodes", 10, "--quiet", "--json")
     report = json.loads(result.stdout)

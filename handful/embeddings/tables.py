@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -116,6 +117,12 @@ def load_vectors(names: str) -> WordVectors:
     return tables[0] if len(tables) == 1 else SideBySide(tuple(tables))
 
 
+@lru_cache
+def _packaged(pieces: str) -> WordLlama:
+    """Read once a process."""
+    return WordLlama(pieces)
+
+
 def _one_table(name: str) -> WordVectors:
     source, colon, kind = name.rpartition(":")
     if not colon or "/" in kind or "\\" in kind:  # no preparation named; a Windows drive has a colon too
@@ -123,7 +130,7 @@ def _one_table(name: str) -> WordVectors:
     if kind and kind not in PREPARATIONS:
         raise SettingError(f"There is no preparation {kind!r} of vectors: choose one of {', '.join(PREPARATIONS)}.")
     if source in ("wordllama", "wordllama-mean"):
-        return Prepared(WordLlama("mean" if source.endswith("mean") else "sum"), kind or "raw")
+        return Prepared(_packaged("mean" if source.endswith("mean") else "sum"), kind or "raw")
     if not Path(source).is_file():
         raise DataError(f"There are no vectors {source!r}: give wordllama, or the path of a vector file (--vectors).")
     return Prepared(FileTable(Path(source)), kind or "centred")

@@ -14,17 +14,16 @@ import json
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
 from handful import __version__
 from handful.episodes import EpisodeSpec
-from handful.errors import ModelError
 from handful.evaluation import paired_difference
 from handful.model import ModelSettings
-from handful.runs import RunSettings, evaluate_run, load_material, train_run
+from handful.runs import Evaluation, Material, RunSettings, evaluate_run, load_material, train_run
 from handful.storage import settings_to_dict
 from handful.training import TrainingSettings
 
@@ -90,17 +89,10 @@ def run_cell(cell: Cell, glove: str, runs: Path) -> dict[str, object]:
     torch.set_num_threads(1)
     start, settings = time.perf_counter(), settings_of(cell, glove)
     material, folder = load_material(settings), runs / cell.folder
-    try:
-        train_run(settings, folder, material, quiet=True)
-    except ModelError as error:
-        if "finished" not in str(error):
-            raise
-    result = evaluate_run(folder, material=material, quiet=True)
-    rival = runs / Cell(cell.data, cell.shot, cell.vectors, "idf", cell.seed).folder
-    if cell.method not in ("mean", "idf") and (rival / "model.safetensors").exists():
-        gain = paired_difference(result.accuracies, evaluate_run(rival, material=material, quiet=True).accuracies)
-    else:
-        gain = None
+    result, gain = test_cell(cell, glove, runs, material), None
+    if cell.method not in ("mean", "idf"):
+        rival = test_cell(replace(cell, method="idf"), glove, runs, material)
+        gain = paired_difference(result.accuracies, rival.accuracies)
     epochs = len((folder / "history.jsonl").read_text().splitlines())
     return {
         **cell.__dict__,
@@ -117,12 +109,20 @@ def run_cell(cell: Cell, glove: str, runs: Path) -> dict[str, object]:
     }
 
 
+def test_cell(cell: Cell, glove: str, runs: Path, material: Material) -> Evaluation:
+    """Accuracies of a cell's run, trained first if it is not there yet."""
+    folder = runs / cell.folder
+    if not (folder / "model.safetensors").exists():
+        train_run(settings_of(cell, glove), folder, material, quiet=True)
+    return evaluate_run(folder, material=material, quiet=True)
+
+
 def run_all(arguments: argparse.Namespace) -> None:
     """Every cell that has no line yet."""
     from joblib import Parallel, delayed
 
-    done = {Cell(*(row[name] for name in Cell.__annotations__)) for row in rows_of(arguments.out)}
-    todo = [cell for cell in cells() if cell not in done and arguments.only in cell.folder]
+    done = {tuple(row[field.name] for field in fields(Cell)) for row in rows_of(arguments.out)}
+    todo = [cell for cell in cells() if astuple(cell) not in done and arguments.only in cell.folder]
     jobs = (delayed(run_cell)(cell, arguments.glove, arguments.runs) for cell in todo)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     for row in Parallel(n_jobs=arguments.workers, return_as="generator_unordered", batch_size=1)(jobs):

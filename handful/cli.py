@@ -60,8 +60,10 @@ EPISODE_OPTIONS = _options(
 )
 MODEL_OPTIONS = _options(
     click.option("--representation", default="attention", help="mean, idf, cnn or attention."),
-    click.option("--head", default="ridge", help="ridge, logistic, nearest, centroid or prototype."),
-    click.option("--distance", default="euclidean", help="euclidean, squared or cosine (nearest, centroid, prototype)."),
+    click.option("--head", default="ridge", help="ridge, logistic, nearest, centroid, prototype, routing or induction."),
+    click.option(
+        "--distance", default="euclidean", help="euclidean, squared or cosine (nearest, centroid, prototype, routing)."
+    ),
     click.option(
         "--vectors", default="wordllama", help="Word tables joined by +: wordllama or paths, each with :raw, :unit or :centred."
     ),

@@ -128,6 +128,28 @@ def newton_logistic(vectors: Array, targets: Array, penalty: Array, steps: int) 
     return transposed @ xp.matrix_transpose(coefficients[..., 0])  # (..., dim, classes)
 
 
+def squash(vectors: Array) -> Array:
+    """|v|² / (1 + |v|²) · v / |v|: the direction is kept, the length is pressed below 1."""
+    lengths = _lengths(vectors)[..., None]
+    return vectors * lengths / (1 + lengths**2)
+
+
+def routed_means(vectors: Array, targets: Array, iterations: int) -> Array:
+    """A prototype for each class by dynamic routing over its examples: (..., classes, width).
+
+    Every round weighs the examples (..., examples, width) of a class by how well they agreed with its prototype so far.
+    """
+    xp = array_namespace(vectors)
+    members, transposed = xp.matrix_transpose(targets), xp.matrix_transpose(vectors)
+    agreement = xp.zeros_like(members)  # (..., classes, examples)
+    for _ in range(iterations):
+        shares = xp.exp(agreement - xp.max(agreement, axis=-1, keepdims=True)) * members
+        shares = shares / xp.clip(xp.sum(shares, axis=-1, keepdims=True), TINY, None)
+        prototypes = squash(shares @ vectors)  # (..., classes, width)
+        agreement = agreement + prototypes @ transposed
+    return prototypes
+
+
 def distances(first: Array, second: Array, kind: str) -> Array:
     """Between rows of (..., n, dim) and (..., m, dim): (..., n, m); kind is euclidean, squared or cosine."""
     xp = array_namespace(first)

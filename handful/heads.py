@@ -11,7 +11,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .attention import Parameters, drop_out
-from .functional import Array, distances, newton_logistic, ridge_weights
+from .functional import Array, distances, newton_logistic, ridge_weights, routed_means, squash
 from .representations import Noise
 
 Scorer = Callable[[Array], Array]  # vectors (..., queries, width) to logits (..., queries, classes)
@@ -173,3 +173,55 @@ def perceptron(parameters: Parameters, vectors: Array, dropout: float, noise: No
     """One hidden layer of ReLU units with dropout, and a linear output."""
     hidden = array_namespace(vectors).clip(vectors @ parameters["weight0"] + parameters["bias0"], 0, None)
     return drop_out(hidden, dropout, noise) @ parameters["weight1"] + parameters["bias1"]
+
+
+@dataclass(frozen=True)
+class Routing:
+    """The class of the nearest prototype, found by dynamic routing over its examples (Geng et al., 2019).
+
+    Vectors and prototypes are squashed to lengths below 1, so that they can be compared. Only a scale for the distances is
+    learned: this is the induction module alone, the end that the method's attention gets in an induction network.
+    """
+
+    distance: Distance = "squared"
+    iterations: int = 3
+    scale: float = 5.0
+
+    def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
+        return _logarithms(scale=self.scale)
+
+    def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
+        scale = array_namespace(vectors).exp(parameters["log_scale"])
+        prototypes = routed_means(squash(vectors), targets, self.iterations)
+        return lambda queries: -scale * distances(squash(queries), prototypes, self.distance)
+
+
+@dataclass(frozen=True)
+class Induction:
+    """INDUCT: induction and relation modules of an induction network (Geng et al., 2019).
+
+    A learned map and a squash go before the routing that makes a prototype of each class. A neural tensor layer of 100 slices
+    (Socher et al., 2013) then scores each query with each prototype.
+    """
+
+    iterations: int = 3
+    slices: int = 100
+
+    def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
+        bound = width**-0.5
+        tensor = rng.uniform(-bound, bound, (self.slices, width, width)).astype(np.float32) * bound
+        layers = initial_layers(rng, (width, width))
+        out = initial_layers(rng, (self.slices, 1))
+        return {"map": layers["weight0"], "map_bias": layers["bias0"], "tensor": tensor, "out": out["weight0"]}
+
+    def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
+        mapped = squash(vectors @ parameters["map"] + parameters["map_bias"])
+        prototypes = routed_means(mapped, targets, self.iterations)  # (..., classes, width)
+        halves = prototypes[..., None, :, :] @ parameters["tensor"]  # c · M: (..., slices, classes, width)
+        return lambda queries: self._relate(parameters, halves, queries)
+
+    def _relate(self, parameters: Parameters, halves: Array, queries: Array) -> Array:
+        xp = array_namespace(queries)
+        slices = queries[..., None, :, :] @ xp.matrix_transpose(halves)  # q · M · c: (..., slices, queries, classes)
+        active = xp.clip(slices, 0, None)
+        return xp.sum(active * parameters["out"][:, :, None], axis=-3)  # (..., queries, classes)

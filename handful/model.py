@@ -13,7 +13,7 @@ from .corpus import LONGEST, Texts, join_texts
 from .episodes import Episode, SourcePool
 from .errors import MissingExtraError, SettingError
 from .functional import Array, Floats, Ints, one_hot
-from .heads import Centroid, Distance, Head, Logistic, Nearest, Prototype, Ridge, Scorer
+from .heads import Centroid, Distance, Head, Induction, Logistic, Nearest, Prototype, Ridge, Routing, Scorer
 from .representations import Attention, Batch, Cnn, Idf, Mean, Representation, WeightedBag
 from .signatures import SignatureSettings, measure_signals
 
@@ -23,8 +23,8 @@ class ModelSettings:
     """Everything that decides what a model computes, but for its parameters."""
 
     representation: Literal["mean", "idf", "cnn", "attention"] = "attention"
-    head: Literal["ridge", "logistic", "nearest", "centroid", "prototype"] = "ridge"
-    distance: Distance = "euclidean"  # of nearest, centroid and prototype
+    head: Literal["ridge", "logistic", "nearest", "centroid", "prototype", "routing", "induction"] = "ridge"
+    distance: Distance = "euclidean"  # of nearest, centroid, prototype and routing
     signals: tuple[str, ...] = ("s", "t")
     network: Literal["bilstm", "mlp"] = "bilstm"
     embeddings: bool = False
@@ -64,6 +64,8 @@ HEADS: dict[str, Callable[[ModelSettings], Head]] = {
     "nearest": lambda settings: Nearest(settings.distance),
     "centroid": lambda settings: Centroid(settings.distance),
     "prototype": lambda settings: Prototype(settings.distance),
+    "routing": lambda settings: Routing(settings.distance),
+    "induction": lambda settings: Induction(),
 }
 
 

@@ -15,10 +15,12 @@ from handful.functional import (
     one_hot,
     ragged_convolution,
     ridge_weights,
+    routed_means,
     segment_max,
     segment_softmax,
     segment_sum,
     softmax,
+    squash,
     weighted_bag,
 )
 
@@ -144,3 +146,34 @@ def test_nearest_and_centroid_are_scikit_learns(kind) -> None:
     parameters = {"log_scale": kind(np.zeros(()))}
     centroid = Centroid().fit(parameters, kind(vectors), targets)(kind(queries))
     assert (np.asarray(centroid).argmax(-1) == NearestCentroid().fit(vectors, labels).predict(queries)).all()
+
+
+@KINDS
+def test_routing_by_hand(kind) -> None:
+    """One class with examples (1, 0) and (0, 2), another with (3, 4) alone; two rounds worked out on paper."""
+    vectors = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 4.0]])
+    targets = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_allclose(np.asarray(squash(kind(np.array([3.0, 4.0])))), np.array([0.6, 0.8]) * 25 / 26)
+    first = np.array([0.5, 1.0])  # the plain mean; its squared length is 1.25
+    prototype = first / np.sqrt(1.25) * 1.25 / 2.25
+    agreement = vectors[:2] @ prototype
+    shares = np.exp(agreement) / np.exp(agreement).sum()
+    second = shares @ vectors[:2]
+    expected = second / np.linalg.norm(second) * (second @ second) / (1 + second @ second)
+    ours = np.asarray(routed_means(kind(vectors), kind(targets), 2))
+    np.testing.assert_allclose(ours, [expected, np.array([0.6, 0.8]) * 25 / 26], atol=1e-9)
+
+
+def test_the_neural_tensor_layer_by_hand() -> None:
+    from handful.heads import Induction
+
+    rng = np.random.default_rng(0)
+    parameters = Induction(slices=4).initial(rng, 3)
+    assert parameters["tensor"].shape == (4, 3, 3)
+    vectors, queries = rng.normal(size=(2, 3)), rng.normal(size=(5, 3))
+    logits = Induction(slices=4).fit(parameters, vectors, np.eye(2))(queries)
+    prototypes = routed_means(squash(vectors @ parameters["map"] + parameters["map_bias"]), np.eye(2), 3)
+    for i, query in enumerate(queries):
+        for j, prototype in enumerate(prototypes):
+            slices = [max(0.0, prototype @ matrix @ query) for matrix in parameters["tensor"]]
+            assert logits[i, j] == pytest.approx(slices @ parameters["out"][:, 0])

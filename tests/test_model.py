@@ -31,6 +31,8 @@ MODELS = {
     "attention-logistic": ModelSettings(head="logistic"),
     "cnn-prototype": ModelSettings(representation="cnn", head="prototype"),
     "mean-prototype": ModelSettings(representation="mean", head="prototype", distance="squared"),
+    "attention-routing": ModelSettings(head="routing", distance="squared"),
+    "mean-induction": ModelSettings(representation="mean", head="induction"),
     "attention-centroid": ModelSettings(head="centroid", distance="squared"),
 }
 every_model = pytest.mark.parametrize("name", MODELS)

@@ -65,7 +65,9 @@ MODEL_OPTIONS = _options(
         "--distance", default="euclidean", help="euclidean, squared or cosine (nearest, centroid, prototype, routing)."
     ),
     click.option(
-        "--vectors", default="wordllama", help="Word tables joined by +: wordllama or paths, each with :raw, :unit or :centred."
+        "--vectors",
+        default="wordllama",
+        help="Tables joined by + (wordllama, minilm, paths), each with :raw, :unit or :centred; or contextual:ENCODER.",
     ),
     click.option("--signals", default="s,t", help="What the attention generator sees: s,t or s or t."),
     click.option("--network", default="bilstm", help="bilstm, or mlp (each word alone)."),
@@ -213,3 +215,27 @@ def demo(episodes: int, seed: int, quiet: bool) -> None:
     from .demo import print_demo
 
     print_demo(episodes, seed, quiet)
+
+
+@main.group()
+def vectors() -> None:
+    """Make word vectors."""
+
+
+@vectors.command()
+@click.option("--encoder", default="minilm", help="minilm (packaged), a folder, or a name on the Hugging Face hub.")
+@click.option("--words", default=60_000, help="How many of the most frequent English words.")
+@click.option("--dim", default=256, help="Numbers of a vector, by principal components.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The table, an .npz file.")
+def distill(encoder: str, words: int, dim: int, out: Path) -> None:
+    """Make a static word table from an encoder: each frequent word's own vector, without the common components.
+
+    \b
+    handful vectors distill --out minilm.npz
+    handful train --vectors wordllama+minilm.npz:raw --out runs/both
+    """
+    from .embeddings.contextual import distilled_file
+
+    table = distilled_file(encoder, words, dim)
+    out.write_bytes(table.read_bytes())
+    click.echo(f"{out}: {words} words, {dim} numbers each.")

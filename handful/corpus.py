@@ -48,6 +48,12 @@ class Texts:
         """Number of words of each document."""
         return np.diff(self.offsets)
 
+    def gathered(self) -> Texts:
+        """With a table of just these words, in single precision, where the table is a large one in half precision on disk."""
+        if self.table.dtype == np.float32:
+            return self
+        return replace(self, table=np.asarray(self.table[self.rows], np.float32), rows=np.arange(len(self.rows)))
+
     def select(self, documents: Ints) -> Texts:
         """These documents, in this order."""
         lengths = self.lengths[documents]
@@ -79,6 +85,10 @@ class Corpus:
     def texts(self, table: Floats) -> Texts:
         """The documents with a static table of vectors, a row for each word of the vocabulary."""
         return Texts(self.ids, self.offsets, table, rows=self.ids)
+
+    def contextual_texts(self, table: Floats) -> Texts:
+        """The documents with a row of the table for each occurrence of a word."""
+        return Texts(self.ids, self.offsets, table, rows=np.arange(len(self.ids)))
 
     def words(self, document: int) -> list[str]:
         """The words of one document."""

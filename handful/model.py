@@ -123,7 +123,7 @@ class FewShotModel:
 
     def represent(self, batch: Batch, noise: np.random.Generator | None = None) -> Array:
         """φ of each document: (documents, dim)."""
-        arrays = replace(batch, signals=self._array(batch.signals))
+        arrays = replace(batch, texts=batch.texts.gathered(), signals=self._array(batch.signals))
         return self.representation(self._part("representation"), arrays, noise)
 
     def weights(self, batch: Batch) -> np.ndarray[Any, Any]:

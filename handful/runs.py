@@ -13,6 +13,7 @@ import numpy as np
 
 from .corpus import Corpus, Dataset, Texts, load_dataset
 from .embeddings import load_vectors
+from .embeddings.contextual import PACKAGED, Encoder, contextual_table
 from .episodes import EpisodeSampler, EpisodeSpec, SourcePool, background_pool
 from .errors import ModelError
 from .evaluation import Score, evaluate, paired_difference
@@ -68,10 +69,20 @@ class Material:
 def load_material(settings: RunSettings) -> Material:
     """The data and the vectors of a run."""
     dataset = load_dataset(settings.data, settings.split, settings.model.longest, settings.skip_empty)
-    table = load_vectors(settings.model.vectors).lookup(dataset.corpus.vocabulary.words)
-    corpus = dataset.corpus.keep_words((table != 0).any(axis=1))
+    corpus, texts = _with_vectors(dataset.corpus, settings.model.vectors)
     background = background_pool(corpus.vocabulary) if settings.model.pool == "background" else None
-    return Material(dataset, corpus, corpus.texts(table), background)
+    return Material(dataset, corpus, texts, background)
+
+
+def _with_vectors(corpus: Corpus, vectors: str) -> tuple[Corpus, Texts]:
+    """A corpus with the vectors of its words: of each word type, or with `contextual:ENCODER` of each occurrence."""
+    kind, _, source = vectors.partition(":")
+    if kind == "contextual":
+        documents = [corpus.words(document) for document in range(len(corpus))]
+        return corpus, corpus.contextual_texts(contextual_table(Encoder(source or PACKAGED), documents))
+    table = load_vectors(vectors).lookup(corpus.vocabulary.words)
+    known = corpus.keep_words((table != 0).any(axis=1))
+    return known, known.texts(table)
 
 
 def train_run(

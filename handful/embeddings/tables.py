@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import DataError, SettingError
 from ..functional import Floats
+from .contextual import PACKAGED, distilled_file
 from .files import FileTable
 from .wordllama import WordLlama
 
@@ -108,9 +109,10 @@ class SideBySide:
 
 
 def load_vectors(names: str) -> WordVectors:
-    """Tables by name, joined by `+`, each `wordllama` or a path, each with its preparation after a colon.
+    """Tables by name, joined by `+`, each `wordllama`, `minilm` or a path, each with its preparation after a colon.
 
-    `wordllama` is raw unless told otherwise (its lengths carry importance), a file is centred. For example
+    `wordllama` is raw unless told otherwise (its lengths carry importance), so is `minilm` (distilled from the packaged
+    encoder, once), a file is centred. For example
     `wordllama`, `glove.6B.100d.txt.gz`, `wordllama+wiki.en.vec:unit`.
     """
     tables = [_one_table(name) for name in names.split("+")]
@@ -131,6 +133,8 @@ def _one_table(name: str) -> WordVectors:
         raise SettingError(f"There is no preparation {kind!r} of vectors: choose one of {', '.join(PREPARATIONS)}.")
     if source in ("wordllama", "wordllama-mean"):
         return Prepared(_packaged("mean" if source.endswith("mean") else "sum"), kind or "raw")
+    if source == PACKAGED:
+        return Prepared(FileTable(distilled_file(source)), kind or "raw")
     if not Path(source).is_file():
-        raise DataError(f"There are no vectors {source!r}: give wordllama, or the path of a vector file (--vectors).")
+        raise DataError(f"There are no vectors {source!r}: give wordllama, minilm, or the path of a vector file (--vectors).")
     return Prepared(FileTable(Path(source)), kind or "centred")

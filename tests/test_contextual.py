@@ -1,0 +1,109 @@
+"""The packaged encoder, for real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from handful.embeddings import contextual, load_vectors
+from handful.embeddings.contextual import Encoder, contextual_table, distill, distilled_file, save_table
+from handful.episodes import EpisodeSpec
+from handful.errors import DataError
+from handful.model import FewShotModel, ModelSettings
+from handful.runs import RunSettings, load_material
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    return Encoder()
+
+
+def test_a_word_is_the_mean_of_its_pieces(encoder: Encoder) -> None:
+    words = ["the", "antidisestablishmentarianism", "  ", "bank"]
+    vectors = encoder.encode([words, ["river", "bank"], []])
+    assert [v.shape for v in vectors] == [(4, 384), (2, 384), (0, 384)]
+    tokenizer, model = encoder._parts
+    pieces = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+    with torch.inference_mode():
+        hidden = model(**pieces).last_hidden_state[0].numpy()
+    mine = [i for i, word in enumerate(pieces.word_ids(0)) if word == 1]
+    assert len(mine) > 3
+    np.testing.assert_allclose(vectors[0][1], hidden[mine].mean(0), atol=1e-4)
+    assert not vectors[0][2].any()
+    assert np.linalg.norm(vectors[0][3] - vectors[1][1]) > 0.1  # the same word in another place has another vector
+
+
+def test_long_texts_are_read_in_windows_and_nothing_is_cut(encoder: Encoder) -> None:
+    words = [f"word{i % 97}" for i in range(900)] + ["penguin"]
+    windows = list(encoder._windows(words))
+    assert len(windows) > 1
+    kept = [position for _, _, keep_from, keep_to in windows for position in range(keep_from, keep_to)]
+    assert kept == list(range(901))
+    (vectors,) = encoder.encode([words])
+    assert vectors.any(axis=1).all()
+    begin, end, _, _ = windows[-1]
+    np.testing.assert_allclose(vectors[-1], encoder.encode([words[begin:end]])[0][-1], atol=1e-4)
+
+
+def test_vectors_are_cached_shared_and_safe_to_interrupt(encoder: Encoder, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(contextual, "BLOCK", 2)
+    documents = [["a", "b"], ["c"], ["d", "e"], ["f"]]
+    calls = []
+    real = Encoder.encode
+
+    def encode(self: Encoder, texts: list) -> list:
+        calls.append(len(texts))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(self, texts)
+
+    monkeypatch.setattr(Encoder, "encode", encode)
+    with pytest.raises(KeyboardInterrupt):
+        contextual_table(encoder, documents, tmp_path)
+    table = contextual_table(encoder, documents, tmp_path)  # only the second block again
+    assert calls == [2, 2, 2]
+    assert table.shape == (6, 384)
+    assert table.dtype == np.float16
+    assert isinstance(table, np.memmap)
+    np.testing.assert_array_equal(contextual_table(encoder, documents, tmp_path), table)
+    assert len(calls) == 3
+    assert len(list(tmp_path.iterdir())) == 1
+    np.testing.assert_allclose(table[2], real(encoder, [["c"]])[0][0], atol=2e-3)
+
+
+def test_a_distilled_table_is_a_table_like_any_other(tmp_path: Path, monkeypatch, encoder: Encoder) -> None:
+    monkeypatch.setenv("HANDFUL_CACHE", str(tmp_path))
+    path = distilled_file("minilm", words=300, dim=32)
+    assert distilled_file("minilm", words=300, dim=32) == path
+    vectors = load_vectors(f"wordllama+{path}:raw").lookup(["good", "great", "table", "unheardofword"])
+    assert vectors.shape == (4, 256 + 32)
+    assert not vectors[3, 256:].any()
+    distilled = distill(encoder, ["good", "great", "bad", "table", "chair"], components=0)
+    np.testing.assert_allclose(distilled.mean(0), 0, atol=1e-5)
+    save_table(tmp_path / "own.npz", ["good", "bad"], distilled[[0, 2]])
+    assert load_vectors(f"{tmp_path / 'own.npz'}:unit").lookup(["bad"]).any()
+
+
+def test_every_representation_runs_on_contextual_words(tmp_path: Path, monkeypatch, lines) -> None:
+    monkeypatch.setenv("HANDFUL_CACHE", str(tmp_path / "cache"))
+    rows = [f'{{"text": "text number {i} of {label}", "label": "{label}"}}' for label in "abcd" for i in range(4)]
+    lines(*rows)
+    lines('{"train": ["a", "b"], "val": [], "test": ["c", "d"]}', name="data.split.json")
+    settings = RunSettings(data=str(tmp_path / "data.jsonl"), model=ModelSettings(vectors="contextual:minilm"))
+    material = load_material(settings)
+    sampler = material.sampler("test", EpisodeSpec(2, 1, 2), 0)
+    for representation in ("mean", "idf", "cnn", "attention"):
+        chosen = ModelSettings(representation=representation, vectors="contextual:minilm")  # type: ignore[arg-type]
+        model = FewShotModel.initial(chosen, 384)
+        prepared = model.prepare(material.texts, [sampler[0], sampler[1]])
+        logits = model.logits(prepared)
+        assert logits.shape == (2, 4, 2)
+        np.testing.assert_allclose(logits, np.asarray(model.to_torch().logits(prepared)), atol=1e-4)
+
+
+def test_an_encoder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="There is no encoder"):
+        Encoder(str(tmp_path)).encode([["a"]])

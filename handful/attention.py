@@ -26,12 +26,13 @@ class AttentionGenerator:
     signals: tuple[str, ...] = ("s", "t")
     network: Literal["bilstm", "mlp"] = "bilstm"
     embeddings: bool = False
+    positions: int = 0  # numbers that tell where a word stands from the entities of its text, for relations
     hidden: int = 25  # a direction
     dropout: float = 0.1
 
     def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
         """Fresh parameters, for word vectors of `dim` numbers."""
-        inputs = len(self.signals) + (dim if self.embeddings else 0)
+        inputs = len(self.signals) + (dim if self.embeddings else 0) + self.positions
         bound = (2 * self.hidden) ** -0.5
         query = rng.uniform(-bound, bound, 2 * self.hidden).astype(np.float32)
         if self.network == "bilstm":

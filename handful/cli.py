@@ -72,6 +72,9 @@ MODEL_OPTIONS = _options(
     click.option("--signals", default="s,t", help="What the attention generator sees: s,t or s or t."),
     click.option("--network", default="bilstm", help="bilstm, or mlp (each word alone)."),
     click.option("--pool", default="source", help="Word frequencies for s(x): the source pool, or the background (wordfreq)."),
+    click.option(
+        "--positions", is_flag=True, help="For relations: show attention or cnn where a word stands from head and tail."
+    ),
     click.option("--embeddings", is_flag=True, help="Show the attention generator the word vectors too."),
 )
 SIGNATURE_OPTIONS = _options(

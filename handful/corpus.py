@@ -18,6 +18,7 @@ from .streams import read_lines
 from .text import Vocabulary, words_of
 
 LONGEST = 500  # words kept of a text
+FARTHEST = 40  # words from an entity that are told apart
 DATA_VARIABLE = "HANDFUL_DATA"
 
 
@@ -39,6 +40,7 @@ class Texts:
     offsets: Offsets  # (documents + 1,)
     table: Floats  # (rows, dim)
     rows: Ints  # (words,)
+    positions: Ints  # (words, entities): where a word stands from each entity of its text; no column for plain texts
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -59,14 +61,14 @@ class Texts:
         lengths = self.lengths[documents]
         where = ragged_positions(self.offsets[documents], lengths)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        return replace(self, ids=self.ids[where], rows=self.rows[where], offsets=offsets)
+        return replace(self, ids=self.ids[where], rows=self.rows[where], positions=self.positions[where], offsets=offsets)
 
 
 def join_texts(parts: Sequence[Texts]) -> Texts:
     """The documents of several parts that share one table, one part after the other."""
-    ids, rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "rows"))
+    words = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "rows", "positions")}
     lengths = np.concatenate([part.lengths for part in parts])
-    return replace(parts[0], ids=ids, rows=rows, offsets=np.concatenate([[0], np.cumsum(lengths)]))
+    return replace(parts[0], **words, offsets=np.concatenate([[0], np.cumsum(lengths)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,17 +80,18 @@ class Corpus:
     labels: Ints  # (documents,), positions in `classes`
     classes: tuple[str, ...]
     vocabulary: Vocabulary
+    positions: Ints  # (words, entities): see Texts
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def texts(self, table: Floats) -> Texts:
         """The documents with a static table of vectors, a row for each word of the vocabulary."""
-        return Texts(self.ids, self.offsets, table, rows=self.ids)
+        return Texts(self.ids, self.offsets, table, self.ids, self.positions)
 
     def contextual_texts(self, table: Floats) -> Texts:
         """The documents with a row of the table for each occurrence of a word."""
-        return Texts(self.ids, self.offsets, table, rows=np.arange(len(self.ids)))
+        return Texts(self.ids, self.offsets, table, np.arange(len(self.ids)), self.positions)
 
     def words(self, document: int) -> list[str]:
         """The words of one document."""
@@ -110,13 +113,32 @@ class Corpus:
         """Without the words that have no vector, so that they are neither counted nor attended to."""
         kept = known[self.ids]
         offsets = np.concatenate([[0], np.cumsum(kept)])[self.offsets]
-        return replace(self, ids=self.ids[kept], offsets=offsets)
+        return replace(self, ids=self.ids[kept], positions=self.positions[kept], offsets=offsets)
+
+
+def entity_positions(length: int, spans: Sequence[tuple[int, int]]) -> Ints:
+    """Where each word stands from each entity (its first and last word): (words, entities), from 0 to 2 · FARTHEST.
+
+    FARTHEST is inside the entity, less is before it, more is behind; what is farther counts as FARTHEST words away.
+
+    >>> entity_positions(5, [(1, 2)])[:, 0] - FARTHEST
+    array([-1,  0,  0,  1,  2])
+    """
+    words = np.arange(length)
+    columns = [np.minimum(words - first, 0) + np.maximum(words - last, 0) for first, last in spans]
+    return np.array(columns, np.int64).reshape(len(spans), length).T.clip(-FARTHEST, FARTHEST) + FARTHEST
 
 
 def make_corpus(
-    texts: Iterable[str | Sequence[str]], labels: Iterable[str], classes: Sequence[str] = (), longest: int = LONGEST
+    texts: Iterable[str | Sequence[str]],
+    labels: Iterable[str],
+    classes: Sequence[str] = (),
+    longest: int = LONGEST,
+    entities: Sequence[Sequence[tuple[int, int]]] = (),
 ) -> Corpus:
     """A corpus from texts (raw, or lists of words) and class names, `longest` words of each.
+
+    `entities` are, for texts about the relation of two entities, the first and last word of each.
 
     >>> corpus = make_corpus(["Good food!", "bad food"], ["yes", "no"])
     >>> corpus.classes, corpus.words(1)
@@ -126,14 +148,17 @@ def make_corpus(
     documents = [vocabulary.ids(words_of(text)[:longest]) for text in texts]
     offsets = np.concatenate([[0], np.cumsum([len(document) for document in documents])]).astype(np.int64)
     ids = np.concatenate(documents) if documents else np.empty(0, np.int64)
-    return Corpus(ids, offsets, names.ids(labels), tuple(names.words), vocabulary)
+    spans = entities or [()] * len(documents)
+    positions = [entity_positions(len(document), spans[i]) for i, document in enumerate(documents)]
+    together = np.concatenate(positions) if positions else np.empty((0, 0), np.int64)
+    return Corpus(ids, offsets, names.ids(labels), tuple(names.words), vocabulary, together)
 
 
 # Reading
 
 
-def _example(path: Path, number: int, line: str) -> tuple[list[str], str]:
-    """The words and the label of one line."""
+def _example(path: Path, number: int, line: str) -> tuple[list[str], str, list[tuple[int, int]]]:
+    """The words, the label and the entities (head and tail, or none) of one line."""
     place = f"{path}, line {number}"
     try:
         row = json.loads(line)
@@ -149,27 +174,38 @@ def _example(path: Path, number: int, line: str) -> tuple[list[str], str]:
     label = row.get("label")
     if isinstance(label, bool) or not isinstance(label, (str, int)):
         raise DataError(f"{place} has no label: give each line a key label, a number or a name.")
-    return words_of(text), str(label)
+    words = words_of(text)
+    spans = [row[name] for name in ("head", "tail") if name in row]
+    if any(not _is_span(span, len(words)) for span in spans) or len(spans) == 1:
+        raise DataError(f"{place}: head and tail should both be [first word, last word], counted from 0 within the text.")
+    return words, str(label), [(span[0], span[1]) for span in spans]
+
+
+def _is_span(span: Any, length: int) -> bool:
+    return isinstance(span, list) and len(span) == 2 and all(type(i) is int for i in span) and 0 <= span[0] <= span[1] < length
 
 
 def read_corpus(path: str | Path, longest: int = LONGEST, skip_empty: bool = False) -> Corpus:
     """A corpus from JSON lines with `text` or `sentence` (a string or a list of words) and `label` (a number or a name)."""
     path = Path(path)
-    texts, labels = [], []
+    texts, labels, entities = [], [], []
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        words, label = _example(path, number, line)
+        words, label, spans = _example(path, number, line)
         if not words and not skip_empty:
             raise DataError(f"{path}, line {number} has an empty text: remove the line, or skip such lines (--skip-empty).")
         if words:
             texts.append(words)
             labels.append(label)
+            entities.append(spans)
+    if len({len(spans) for spans in entities}) > 1:
+        raise DataError(f"{path} gives head and tail for some texts only: give them for all, or for none.")
     if not texts:
         raise DataError(f"{path} has no examples: write one JSON object with text and label a line.")
     numbered = all(label.lstrip("-").isdigit() for label in labels)
     classes = sorted(set(labels), key=int if numbered else str)
-    corpus = make_corpus(texts, labels, classes, longest)
+    corpus = make_corpus(texts, labels, classes, longest, entities)
     return replace(corpus, classes=_class_names(path, corpus.classes))
 
 

@@ -14,7 +14,17 @@ from .episodes import Episode, SourcePool
 from .errors import MissingExtraError, SettingError
 from .functional import Array, Floats, Ints, one_hot
 from .heads import Centroid, Distance, Head, Induction, Logistic, Nearest, Prototype, Ridge, Routing, Scorer
-from .representations import Attention, Batch, Cnn, Idf, Mean, Representation, WeightedBag
+from .representations import (
+    ENTITIES,
+    POSITION_NUMBERS,
+    Attention,
+    Batch,
+    Cnn,
+    Idf,
+    Mean,
+    Representation,
+    WeightedBag,
+)
 from .signatures import SignatureSettings, measure_signals
 
 
@@ -28,6 +38,7 @@ class ModelSettings:
     signals: tuple[str, ...] = ("s", "t")
     network: Literal["bilstm", "mlp"] = "bilstm"
     embeddings: bool = False
+    positions: bool = False  # show attention and cnn where a word stands from head and tail, for relations
     signature: SignatureSettings = field(default_factory=SignatureSettings)
     vectors: str = "wordllama"
     pool: Literal["source", "background"] = "source"  # whose word frequencies s(x) is made of
@@ -55,8 +66,12 @@ class ModelSettings:
 REPRESENTATIONS: dict[str, Callable[[ModelSettings], Representation]] = {
     "mean": lambda settings: Mean(),
     "idf": lambda settings: Idf(),
-    "cnn": lambda settings: Cnn(),
-    "attention": lambda settings: Attention(AttentionGenerator(settings.signals, settings.network, settings.embeddings)),
+    "cnn": lambda settings: Cnn(positions=settings.positions * ENTITIES * POSITION_NUMBERS),
+    "attention": lambda settings: Attention(
+        AttentionGenerator(
+            settings.signals, settings.network, settings.embeddings, settings.positions * ENTITIES * POSITION_NUMBERS
+        )
+    ),
 }
 HEADS: dict[str, Callable[[ModelSettings], Head]] = {
     "ridge": lambda settings: Ridge(),

@@ -10,7 +10,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .attention import AttentionGenerator, Parameters
-from .corpus import Texts
+from .corpus import FARTHEST, Texts
+from .errors import DataError
 from .functional import Array, as_like, ragged_convolution, segment_max, segment_sum, segments, weighted_bag
 
 Noise = np.random.Generator | None  # switches dropout on
@@ -101,14 +102,35 @@ class Attention(WeightedBag):
         return self.generator.signals
 
     def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
-        return self.generator.initial(rng, dim)
+        return self.generator.initial(rng, dim) | initial_positions(rng, self.generator.positions)
 
     def weights(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
-        texts, inputs = batch.texts, batch.signals
+        texts, inputs = batch.texts, [batch.signals]
         if self.generator.embeddings:
-            xp = array_namespace(inputs)
-            inputs = xp.concat([inputs, as_like(texts.table[texts.rows], inputs)], axis=1)  # (words, signals + dim)
-        return self.generator(parameters, inputs, texts.offsets, noise)
+            inputs.append(as_like(texts.table[texts.rows], batch.signals))
+        if self.generator.positions:
+            inputs.append(position_vectors(parameters, texts))
+        together = array_namespace(batch.signals).concat(inputs, axis=1)  # (words, signals + dim + positions)
+        return self.generator(parameters, together, texts.offsets, noise)
+
+
+ENTITIES, POSITION_NUMBERS = 2, 5  # head and tail; numbers for the position of a word from each (Zhang et al., 2017)
+
+
+def initial_positions(rng: np.random.Generator, wanted: int) -> dict[str, np.ndarray[Any, Any]]:
+    """A learned vector for each distance from each entity, if positions are wanted."""
+    shape = ENTITIES, 2 * FARTHEST + 1, POSITION_NUMBERS
+    return {"positions": rng.normal(0, 0.1, shape).astype(np.float32)} if wanted else {}
+
+
+def position_vectors(parameters: Parameters, texts: Texts) -> Array:
+    """Where each word stands from the head and the tail of its text: (words, 10)."""
+    if texts.positions.shape[1] != ENTITIES:
+        raise DataError("Positions need texts with head and tail: give them in the data, or leave --positions out.")
+    tables = parameters["positions"]
+    xp = array_namespace(tables)
+    columns = [xp.take(tables[i], as_like(texts.positions[:, i], tables), axis=0) for i in range(ENTITIES)]
+    return xp.concat(columns, axis=1)
 
 
 @dataclass(frozen=True)
@@ -121,16 +143,18 @@ class Cnn:
 
     windows: tuple[int, ...] = (3, 4, 5)
     maps: int = 50
+    positions: int = 0  # numbers that tell where a word stands from the entities of its text, for relations
     signals: tuple[str, ...] = field(default=(), init=False)
 
     def width(self, dim: int) -> int:
         return self.maps * len(self.windows)
 
     def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
-        parameters = {}
+        parameters = initial_positions(rng, self.positions)
         for window in self.windows:
-            bound = (window * dim) ** -0.5
-            parameters[f"filters{window}"] = rng.uniform(-bound, bound, (window, dim, self.maps)).astype(np.float32)
+            bound = (window * (dim + self.positions)) ** -0.5
+            shape = window, dim + self.positions, self.maps
+            parameters[f"filters{window}"] = rng.uniform(-bound, bound, shape).astype(np.float32)
             parameters[f"bias{window}"] = rng.uniform(-bound, bound, self.maps).astype(np.float32)
         return parameters
 
@@ -138,8 +162,12 @@ class Cnn:
         texts, xp = batch.texts, array_namespace(batch.signals)
         distinct, rows = np.unique(texts.rows, return_inverse=True)
         vectors = as_like(texts.table[distinct], batch.signals)  # (distinct words, dim)
-        highest = []
+        highest, dim = [], vectors.shape[1]
         for window in self.windows:
-            maps = ragged_convolution(vectors, rows, texts.offsets, parameters[f"filters{window}"])  # (words, maps)
+            filters = parameters[f"filters{window}"]
+            maps = ragged_convolution(vectors, rows, texts.offsets, filters[:, :dim])  # (words, maps)
+            if self.positions:  # a sum of two convolutions is one over vectors side by side
+                where = position_vectors(parameters, texts)
+                maps = maps + ragged_convolution(where, np.arange(len(rows)), texts.offsets, filters[:, dim:])
             highest.append(segment_max(maps, texts.offsets) + parameters[f"bias{window}"])
         return xp.clip(xp.concat(highest, axis=1), 0, None)  # (documents, maps · windows)

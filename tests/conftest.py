@@ -31,10 +31,11 @@ def demo() -> Material:
 
 @pytest.fixture(scope="session")
 def random_corpus() -> Corpus:
-    """Eight classes of twelve texts over sixty words, uneven lengths."""
+    """Eight classes of twelve texts over sixty words, uneven lengths, with a head and a tail."""
     rng = np.random.default_rng(0)
     texts = [[f"w{i}" for i in rng.integers(0, 60, rng.integers(1, 12))] for _ in range(96)]
-    return make_corpus(texts, [f"class{i // 12}" for i in range(96)])
+    spans = [tuple((int(i), int(i)) for i in rng.integers(0, len(text), 2)) for text in texts]
+    return make_corpus(texts, [f"class{i // 12}" for i in range(96)], entities=spans)
 
 
 @pytest.fixture(scope="session")

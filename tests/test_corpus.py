@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import needs_real_data
 
-from handful.corpus import ClassSplit, find_data, load_dataset, make_corpus, read_corpus, read_split
+from handful.corpus import FARTHEST, ClassSplit, find_data, load_dataset, make_corpus, read_corpus, read_split
 from handful.errors import DataError
 
 GOOD = '{"text": "Hello there", "label": "b"}', '{"sentence": ["good", "bye"], "label": "a"}'
@@ -55,6 +55,9 @@ def test_class_names_beside_the_data(lines) -> None:
         (('{"text": "a", "label": true}',), "has no label"),
         ((GOOD[0], '{"text": " ", "label": 1}'), r"line 2 has an empty text: remove the line"),
         (("",), "has no examples"),
+        (('{"text": "a b", "label": 1, "head": [0, 0]}',), "head and tail should both be"),
+        (('{"text": "a b", "label": 1, "head": [0, 0], "tail": [1, 2]}',), "head and tail should both be"),
+        ((GOOD[0], '{"text": "a b", "label": 1, "head": [0, 0], "tail": [1, 1]}'), "for some texts only"),
     ],
 )
 def test_bad_lines_are_refused_with_their_place_and_remedy(lines, rows, sentence: str) -> None:
@@ -64,6 +67,26 @@ def test_bad_lines_are_refused_with_their_place_and_remedy(lines, rows, sentence
 
 def test_empty_texts_can_be_skipped(lines) -> None:
     assert len(read_corpus(lines(*GOOD, '{"text": [], "label": 1}'), skip_empty=True)) == 2
+
+
+def test_relations_carry_their_positions_clipped(lines) -> None:
+    words = " ".join(["w"] * 100)
+    corpus = read_corpus(lines(f'{{"text": "{words}", "label": 1, "head": [0, 1], "tail": [50, 50]}}'))
+    assert corpus.positions.shape == (100, 2)
+    head, tail = (corpus.positions - FARTHEST).T
+    assert head[[0, 1, 2, 10, 99]].tolist() == [0, 0, 1, 9, FARTHEST]
+    assert tail[[0, 49, 50, 60]].tolist() == [-FARTHEST, -1, 0, 10]
+    assert read_corpus(lines(*GOOD)).positions.shape == (4, 0)
+
+
+@needs_real_data
+def test_real_relations() -> None:
+    corpus = load_dataset("fewrel").corpus
+    assert corpus.positions.shape == (len(corpus.ids), 2)
+    assert corpus.positions.min() >= 0
+    assert corpus.positions.max() <= 2 * FARTHEST
+    inside = [corpus.vocabulary.words[i] for i in corpus.ids[:29][corpus.positions[:29, 0] == FARTHEST]]
+    assert inside == ["bud", "frye", "field"]
 
 
 def test_unreadable_files(tmp_path: Path) -> None:

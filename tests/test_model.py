@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from handful.attention import drop_out
 from handful.episodes import EpisodeSampler, EpisodeSpec
-from handful.errors import SettingError
+from handful.errors import DataError, SettingError
 from handful.evaluation import evaluate, prepare_batches, score_batch
 from handful.functional import cross_entropy, one_hot
 from handful.model import HEADS, REPRESENTATIONS, FewShotModel, ModelSettings
@@ -25,6 +27,8 @@ MODELS = {
     "without-t": ModelSettings(signals=("s",)),
     "without-bilstm": ModelSettings(network="mlp"),
     "with-embeddings": ModelSettings(embeddings=True),
+    "positions": ModelSettings(positions=True),
+    "cnn-positions": ModelSettings(representation="cnn", positions=True),
     "cnn-ridge": ModelSettings(representation="cnn"),
     "mean-nearest": ModelSettings(representation="mean", head="nearest"),
     "idf-nearest-cosine": ModelSettings(representation="idf", head="nearest", distance="cosine"),
@@ -171,10 +175,10 @@ def test_evaluation_is_the_same_for_any_number_of_workers(random_corpus, random_
 def test_episodes_with_different_numbers_of_queries_are_all_scored(random_table, random_corpus) -> None:
     kept = np.r_[0:12, 12:18, 24:36]  # the second class has half the documents
     texts = random_corpus.texts(random_table)
-    from handful.corpus import Corpus
-
     part = texts.select(kept)
-    small = Corpus(part.ids, part.offsets, random_corpus.labels[kept], random_corpus.classes, random_corpus.vocabulary)
+    small = replace(
+        random_corpus, ids=part.ids, offsets=part.offsets, labels=random_corpus.labels[kept], positions=part.positions
+    )
     sampler = EpisodeSampler(small, [0, 1, 2], [0], EpisodeSpec(2, 1, 10))
     assert len(evaluate(model_of("mean"), small.texts(random_table), sampler, 30, quiet=True)) == 30
 
@@ -208,6 +212,17 @@ def test_dropout_keeps_the_mean() -> None:
 def test_wrong_settings_are_refused(wrong: dict) -> None:
     with pytest.raises(SettingError):
         ModelSettings(**wrong)
+
+
+def test_positions_matter_and_need_entities(random_corpus, random_table, sampler) -> None:
+    texts, episode = random_corpus.texts(random_table), sampler[0]
+    moved = replace(texts, positions=texts.positions[::-1].copy())
+    for name in ("positions", "cnn-positions"):
+        model = model_of(name)
+        here, there = (model.logits(model.prepare(t, [episode])) for t in (texts, moved))
+        assert not np.allclose(here, there)
+        with pytest.raises(DataError, match="need texts with head and tail"):
+            model.logits(model.prepare(replace(texts, positions=texts.positions[:, :0]), [episode]))
 
 
 def test_one_hot() -> None:

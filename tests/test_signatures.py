@@ -149,7 +149,8 @@ def perturbed_episodes(draw):
 
 def as_texts(documents: list[list[int]], table: np.ndarray) -> Texts:
     ids = np.concatenate([np.array(document) for document in documents])
-    return Texts(ids, np.concatenate([[0], np.cumsum([len(d) for d in documents])]), table, rows=ids)
+    offsets = np.concatenate([[0], np.cumsum([len(d) for d in documents])])
+    return Texts(ids, offsets, table, ids, np.empty((len(ids), 0), np.int64))
 
 
 @settings(max_examples=60, deadline=None)
@@ -168,5 +169,5 @@ def test_theorem_1_attention_is_invariant_to_word_substitution(case) -> None:
 
 
 def test_mean_vectors_of_an_empty_text_are_zero() -> None:
-    texts = Texts(np.array([0]), np.array([0, 0, 1]), np.ones((1, 2), np.float32), rows=np.array([0]))
+    texts = Texts(np.array([0]), np.array([0, 0, 1]), np.ones((1, 2), np.float32), np.array([0]), np.empty((1, 0), np.int64))
     assert mean_vectors(texts).tolist() == [[0, 0], [1, 1]]

@@ -95,7 +95,7 @@ def measure(name: str, shape: Shape, rounds: int) -> None:
     def train_episodes() -> None:
         with one_torch_thread():
             for index in range(BATCH):
-                _step(learner, optimizer, texts, sampler, index)
+                _step(learner, optimizer, texts, sampler, [index])
 
     jobs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         "train": (train_yard, train_episodes),

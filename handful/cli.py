@@ -60,7 +60,8 @@ EPISODE_OPTIONS = _options(
 )
 MODEL_OPTIONS = _options(
     click.option("--representation", default="attention", help="mean, idf, cnn or attention."),
-    click.option("--head", default="ridge", help="ridge, logistic, nearest, centroid, prototype, routing or induction."),
+    click.option("--head", default="ridge", help="ridge, logistic, nearest, centroid, prototype, routing, induction or maml."),
+    click.option("--first-order", is_flag=True, help="maml: leave second derivatives out."),
     click.option(
         "--distance", default="euclidean", help="euclidean, squared or cosine (nearest, centroid, prototype, routing)."
     ),
@@ -89,6 +90,7 @@ SIGNATURE_OPTIONS = _options(
 TRAINING_OPTIONS = _options(
     click.option("--learning-rate", default=1e-3),
     click.option("--episodes", default=100, help="Episodes an epoch."),
+    click.option("--tasks", default=1, help="Episodes of one update."),
     click.option("--validation-episodes", default=100, help="Validation episodes after each epoch."),
     click.option("--patience", default=20, help="Epochs without improvement before stopping."),
     click.option("--epochs", default=1000, help="Epochs at most."),

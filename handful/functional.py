@@ -188,16 +188,20 @@ def ragged_convolution(vectors: Array, rows: Ints, offsets: Offsets, filters: Ar
     """Filters (window, dim, maps) over the words of each document, a window beginning at every word: (words, maps).
 
     Words are given as rows of `vectors` (distinct words, dim), so each is multiplied once. What lies past the end of a document
-    is zero: neighbours and padding never matter.
+    is zero: neighbours and padding never matter. With filters of their own for several tasks, (tasks, window, dim, maps),
+    vectors are (tasks, distinct words, dim), and rows count through all of them.
     """
     xp = array_namespace(vectors)
-    nothing = xp.zeros((1, filters.shape[-1]), dtype=vectors.dtype)
+    maps, known = filters.shape[-1], int(np.prod(vectors.shape[:-1]))
+    nothing = xp.zeros((1, maps), dtype=vectors.dtype)
     ends = np.repeat(offsets[1:], np.diff(offsets))
     total = 0
-    for step in range(filters.shape[0]):
+    for step in range(filters.shape[-3]):
         later = np.arange(len(rows)) + step
-        inside = np.where(later < ends, rows[np.minimum(later, len(rows) - 1)], len(vectors))
-        projected = xp.concat([vectors @ filters[step], nothing])  # (distinct words + 1, maps)
+        inside = np.where(later < ends, rows[np.minimum(later, len(rows) - 1)], known)
+        projected = xp.concat(
+            [(vectors @ filters[..., step, :, :]).reshape(known, maps), nothing]
+        )  # (distinct words + 1, maps)
         total = total + xp.take(projected, as_like(inside, vectors), axis=0)  # (words, maps)
     return total
 

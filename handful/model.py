@@ -14,6 +14,7 @@ from .episodes import Episode, SourcePool
 from .errors import MissingExtraError, SettingError
 from .functional import Array, Floats, Ints, one_hot
 from .heads import Centroid, Distance, Head, Induction, Logistic, Nearest, Prototype, Ridge, Routing, Scorer
+from .maml import Maml
 from .representations import (
     ENTITIES,
     POSITION_NUMBERS,
@@ -33,7 +34,8 @@ class ModelSettings:
     """Everything that decides what a model computes, but for its parameters."""
 
     representation: Literal["mean", "idf", "cnn", "attention"] = "attention"
-    head: Literal["ridge", "logistic", "nearest", "centroid", "prototype", "routing", "induction"] = "ridge"
+    head: Literal["ridge", "logistic", "nearest", "centroid", "prototype", "routing", "induction", "maml"] = "ridge"
+    first_order: bool = False  # maml: leave second derivatives out
     distance: Distance = "euclidean"  # of nearest, centroid, prototype and routing
     signals: tuple[str, ...] = ("s", "t")
     network: Literal["bilstm", "mlp"] = "bilstm"
@@ -73,12 +75,13 @@ REPRESENTATIONS: dict[str, Callable[[ModelSettings], Representation]] = {
         )
     ),
 }
-HEADS: dict[str, Callable[[ModelSettings], Head]] = {
+HEADS: dict[str, Callable[[ModelSettings], Head | Maml]] = {
     "ridge": lambda settings: Ridge(),
     "logistic": lambda settings: Logistic(),
     "nearest": lambda settings: Nearest(settings.distance),
     "centroid": lambda settings: Centroid(settings.distance),
     "prototype": lambda settings: Prototype(settings.distance),
+    "maml": lambda settings: Maml(settings.first_order),
     "routing": lambda settings: Routing(settings.distance),
     "induction": lambda settings: Induction(),
 }
@@ -138,8 +141,10 @@ class FewShotModel:
 
     def represent(self, batch: Batch, noise: np.random.Generator | None = None) -> Array:
         """φ of each document: (documents, dim)."""
-        arrays = replace(batch, texts=batch.texts.gathered(), signals=self._array(batch.signals))
-        return self.representation(self._part("representation"), arrays, noise)
+        return self.representation(self._part("representation"), self._arrays(batch), noise)
+
+    def _arrays(self, batch: Batch) -> Batch:
+        return replace(batch, texts=batch.texts.gathered(), signals=self._array(batch.signals))
 
     def weights(self, batch: Batch) -> np.ndarray[Any, Any]:
         """The weight of each word in φ: (words,)."""
@@ -147,12 +152,30 @@ class FewShotModel:
             raise SettingError(
                 f"The representation {self.settings.representation} does not weigh words: use mean, idf or attention."
             )
-        arrays = replace(batch, signals=self._array(batch.signals))
-        return np.asarray(self.representation.weights(self._part("representation"), arrays))
+        return np.asarray(self.representation.weights(self._part("representation"), self._arrays(batch)))
 
-    def fit_head(self, vectors: Array, targets: Floats, noise: np.random.Generator | None = None) -> Scorer:
-        """The head, fitted on support vectors (..., examples, dim) with one-hot targets (..., examples, classes)."""
+    def learn(self, support: Batch, targets: Floats, noise: np.random.Generator | None = None) -> Callable[[Batch], Array]:
+        """Learn tasks from their support documents, one task after the other, with one-hot targets (tasks, examples, classes).
+
+        What comes back scores the documents of one task after the other: (tasks, documents, classes).
+        """
+        tasks = len(targets)
+        if isinstance(self.head, Maml):
+            if self._array is np.asarray:
+                score = self.to_torch().learn(support, targets)
+                return lambda queries: np.asarray(score(queries))
+            adapted = self.head.adapt(self.representation, self.parameters, self._arrays(support), self._array(targets), noise)
+            return lambda queries: adapted(self._arrays(queries))
+        scorer = self._fit_head(self._stack(self.represent(support, noise), tasks), targets, noise)
+        return lambda queries: scorer(self._stack(self.represent(queries, noise), tasks))
+
+    def _fit_head(self, vectors: Array, targets: Floats, noise: np.random.Generator | None) -> Scorer:
+        assert not isinstance(self.head, Maml)  # noqa: S101 - for the type checker: learn() has seen to it
         return self.head.fit(self._part("head"), vectors, self._array(targets), noise)
+
+    @staticmethod
+    def _stack(vectors: Array, tasks: int) -> Array:
+        return vectors.reshape(tasks, -1, vectors.shape[-1])  # (tasks, documents, dim)
 
     def fit(
         self, support: Texts, labels: Ints, pool: SourcePool, classes: int | None = None, training: SourcePool | None = None
@@ -187,10 +210,14 @@ class FewShotModel:
 
     def logits(self, prepared: EpisodeBatch, noise: np.random.Generator | None = None) -> Array:
         """Logits of every query: (episodes, queries, classes)."""
-        episodes, examples, _ = prepared.support_targets.shape
-        vectors = self.represent(prepared.batch, noise)  # (documents, dim)
-        vectors = vectors.reshape(episodes, -1, vectors.shape[-1])  # (episodes, examples + queries, dim)
-        return self.fit_head(vectors[:, :examples], prepared.support_targets, noise)(vectors[:, examples:])
+        targets = prepared.support_targets
+        episodes, examples, _ = targets.shape
+        if isinstance(self.head, Maml):
+            documents = np.arange(len(prepared.batch.texts)).reshape(episodes, -1)  # (episodes, examples + queries)
+            support, queries = documents[:, :examples].ravel(), documents[:, examples:].ravel()
+            return self.learn(prepared.batch.select(support), targets, noise)(prepared.batch.select(queries))
+        vectors = self._stack(self.represent(prepared.batch, noise), episodes)  # one pass over support and queries
+        return self._fit_head(vectors[:, :examples], targets, noise)(vectors[:, examples:])
 
 
 class Task:
@@ -201,7 +228,7 @@ class Task:
     ) -> None:
         self.model = model
         self._signals = model.fit_statistics(support, labels, classes, pool, training)
-        self.scorer = model.fit_head(model.represent(self.batch(support)), one_hot(labels, classes))
+        self._score = model.learn(self.batch(support), one_hot(labels, classes)[None])
 
     def batch(self, texts: Texts) -> Batch:
         """Texts with the statistics of their words in this task."""
@@ -213,4 +240,4 @@ class Task:
 
     def score(self, texts: Texts) -> Array:
         """Logits: (documents, classes)."""
-        return self.scorer(self.model.represent(self.batch(texts)))
+        return self._score(self.batch(texts))[0]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from .attention import AttentionGenerator, Parameters
-from .corpus import FARTHEST, Texts
+from .corpus import FARTHEST, Texts, ragged_positions
 from .errors import DataError
-from .functional import Array, as_like, ragged_convolution, segment_max, segment_sum, segments, weighted_bag
+from .functional import Array, Ints, as_like, ragged_convolution, segment_max, segment_sum, segments, weighted_bag
 
 Noise = np.random.Generator | None  # switches dropout on
 
@@ -23,6 +24,11 @@ class Batch:
 
     texts: Texts
     signals: Array  # (words, signals)
+
+    def select(self, documents: Ints) -> Batch:
+        """These documents, in this order."""
+        words = ragged_positions(self.texts.offsets[documents], self.texts.lengths[documents])
+        return replace(self, texts=self.texts.select(documents), signals=self.signals[words])
 
 
 class Representation(Protocol):
@@ -123,10 +129,15 @@ def initial_positions(rng: np.random.Generator, wanted: int) -> dict[str, np.nda
     return {"positions": rng.normal(0, 0.1, shape).astype(np.float32)} if wanted else {}
 
 
-def position_vectors(parameters: Parameters, texts: Texts) -> Array:
-    """Where each word stands from the head and the tail of its text: (words, 10)."""
+def check_positions(texts: Texts) -> None:
+    """Positions are there, or an error says what to do."""
     if texts.positions.shape[1] != ENTITIES:
         raise DataError("Positions need texts with head and tail: give them in the data, or leave --positions out.")
+
+
+def position_vectors(parameters: Parameters, texts: Texts) -> Array:
+    """Where each word stands from the head and the tail of its text: (words, 10)."""
+    check_positions(texts)
     tables = parameters["positions"]
     xp = array_namespace(tables)
     columns = [xp.take(tables[i], as_like(texts.positions[:, i], tables), axis=0) for i in range(ENTITIES)]
@@ -160,14 +171,41 @@ class Cnn:
 
     def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
         texts, xp = batch.texts, array_namespace(batch.signals)
-        distinct, rows = np.unique(texts.rows, return_inverse=True)
-        vectors = as_like(texts.table[distinct], batch.signals)  # (distinct words, dim)
-        highest, dim = [], vectors.shape[1]
+        tasks = parameters["bias3"].shape[0] if parameters["bias3"].ndim == 2 else 0  # each with parameters of its own, or 0
+        distinct, rows = distinct_words(texts, tasks)
+        vectors = as_like(texts.table[distinct], batch.signals)  # ([tasks,] distinct words, dim)
+        highest, dim = [], vectors.shape[-1]
         for window in self.windows:
-            filters = parameters[f"filters{window}"]
-            maps = ragged_convolution(vectors, rows, texts.offsets, filters[:, :dim])  # (words, maps)
-            if self.positions:  # a sum of two convolutions is one over vectors side by side
-                where = position_vectors(parameters, texts)
-                maps = maps + ragged_convolution(where, np.arange(len(rows)), texts.offsets, filters[:, dim:])
-            highest.append(segment_max(maps, texts.offsets) + parameters[f"bias{window}"])
+            filters, bias = parameters[f"filters{window}"], parameters[f"bias{window}"]
+            maps = ragged_convolution(vectors, rows, texts.offsets, filters[..., :dim, :])  # (words, maps)
+            if self.positions:  # a sum of convolutions is one over vectors side by side
+                maps = maps + self._positions(parameters, texts, filters[..., dim:, :], tasks)
+            top = segment_max(maps, texts.offsets)  # (documents, maps)
+            highest.append((top.reshape(tasks, -1, self.maps) + bias[:, None]).reshape(top.shape) if tasks else top + bias)
         return xp.clip(xp.concat(highest, axis=1), 0, None)  # (documents, maps · windows)
+
+    def _positions(self, parameters: Parameters, texts: Texts, filters: Array, tasks: int) -> Array:
+        """What the filters make of where each word stands from head and tail: (words, maps)."""
+        check_positions(texts)
+        task = np.repeat(np.arange(max(tasks, 1)), np.diff(texts.offsets[:: len(texts) // max(tasks, 1)]))  # of each word
+        total: Array = 0
+        for i in range(ENTITIES):
+            part = filters[..., i * POSITION_NUMBERS : (i + 1) * POSITION_NUMBERS, :]
+            rows = texts.positions[:, i] + task * (2 * FARTHEST + 1)
+            total = total + ragged_convolution(parameters["positions"][..., i, :, :], rows, texts.offsets, part)
+        return total
+
+
+def distinct_words(texts: Texts, tasks: int = 0) -> tuple[Ints, Ints]:
+    """Rows of the table that occur, and for each word its place among them.
+
+    With tasks, whose documents follow one another in equal numbers, the rows of each are listed apart: (tasks, most of one).
+    """
+    if not tasks:
+        distinct, places = np.unique(texts.rows, return_inverse=True)
+        return distinct, places
+    cuts = texts.offsets[:: len(texts) // tasks]
+    found = [np.unique(texts.rows[begin:end], return_inverse=True) for begin, end in pairwise(cuts)]
+    most = max(len(rows) for rows, _ in found)
+    distinct = np.stack([np.pad(rows, (0, most - len(rows))) for rows, _ in found])
+    return distinct, np.concatenate([places + number * most for number, (_, places) in enumerate(found)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ class TrainingSettings:
 
     learning_rate: float = 1e-3
     episodes: int = 100  # an epoch
+    tasks: int = 1  # episodes of one update: its gradient is their mean
     validation_episodes: int = 100
     patience: int = 20  # epochs without improvement before stopping
     epochs: int = 1000  # at most
@@ -36,7 +37,7 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         if self.monitor not in ("loss", "accuracy"):
             raise SettingError(f"There is no monitor {self.monitor!r}: choose loss or accuracy.")
-        for name in ("learning_rate", "episodes", "validation_episodes", "patience", "epochs"):
+        for name in ("learning_rate", "episodes", "tasks", "validation_episodes", "patience", "epochs"):
             if not getattr(self, name) > 0:
                 raise SettingError(f"{name} is {getattr(self, name)}: it must be above 0.")
 
@@ -105,9 +106,15 @@ def _epoch(
 ) -> TrainingState:
     """One step an episode, then the validation episodes."""
     learner = model.with_parameters(state.parameters).to_torch()
-    optimizer = _restore_adam(learner, settings.learning_rate, state.moments, state.epoch * settings.episodes)
+    optimizer = _restore_adam(
+        learner, settings.learning_rate, state.moments, state.epoch * -(-settings.episodes // settings.tasks)
+    )
     start = state.epoch * settings.episodes
-    seen = [_step(learner, optimizer, texts, train, index) for index in range(start, start + settings.episodes)]
+    updates = [
+        range(i, min(i + settings.tasks, start + settings.episodes))
+        for i in range(start, start + settings.episodes, settings.tasks)
+    ]
+    seen = [_step(learner, optimizer, texts, train, indices) for indices in updates]
     trained = learner.with_parameters({name: value.detach() for name, value in learner.parameters.items()})
     scored = [score_batch(trained, prepared) for prepared in checks]
     line = {
@@ -132,15 +139,17 @@ def _badness(line: dict[str, float], settings: TrainingSettings) -> float:
     return line["val_loss"] if settings.monitor == "loss" else -line["val_accuracy"]
 
 
-def _step(learner: FewShotModel, optimizer: Any, texts: Texts, train: EpisodeSampler, index: int) -> tuple[float, float]:
-    """One episode, one update; its loss and accuracy before the update."""
-    prepared = learner.prepare(texts, [train[index]])
-    logits = learner.logits(prepared, np.random.default_rng([train.seed, index, 1]))  # (1, queries, classes)
+def _step(
+    learner: FewShotModel, optimizer: Any, texts: Texts, train: EpisodeSampler, indices: Sequence[int]
+) -> tuple[float, float]:
+    """One update from one episode or a few; their mean loss and accuracy before it."""
+    prepared = learner.prepare(texts, [train[index] for index in indices])
+    logits = learner.logits(prepared, np.random.default_rng([train.seed, indices[0], 1]))  # (episodes, queries, classes)
     loss = cross_entropy(logits, logits.new_tensor(prepared.query_targets))
     value = float(loss.detach())
     if not math.isfinite(value):
         raise TrainingError(
-            f"The loss of training episode {index} (seed {train.seed}) is {value}: look at its texts and vectors, "
+            f"The loss of training episode {indices[0]} (seed {train.seed}) is {value}: look at its texts and vectors, "
             "or lower the learning rate."
         )
     optimizer.zero_grad()

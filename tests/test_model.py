@@ -36,6 +36,10 @@ MODELS = {
     "cnn-prototype": ModelSettings(representation="cnn", head="prototype"),
     "mean-prototype": ModelSettings(representation="mean", head="prototype", distance="squared"),
     "attention-routing": ModelSettings(head="routing", distance="squared"),
+    "mean-maml": ModelSettings(representation="mean", head="maml"),
+    "cnn-maml": ModelSettings(representation="cnn", head="maml"),
+    "cnn-positions-maml": ModelSettings(representation="cnn", head="maml", positions=True),
+    "mean-maml-first-order": ModelSettings(representation="mean", head="maml", first_order=True),
     "mean-induction": ModelSettings(representation="mean", head="induction"),
     "attention-centroid": ModelSettings(head="centroid", distance="squared"),
 }

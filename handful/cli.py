@@ -59,7 +59,7 @@ EPISODE_OPTIONS = _options(
     click.option("--queries", default=25, help="Queries a class."),
 )
 MODEL_OPTIONS = _options(
-    click.option("--representation", default="attention", help="mean, idf, cnn or attention."),
+    click.option("--representation", default="attention", help="mean, idf, cnn, lstm or attention."),
     click.option("--head", default="ridge", help="ridge, logistic, nearest, centroid, prototype, routing, induction or maml."),
     click.option("--first-order", is_flag=True, help="maml: leave second derivatives out."),
     click.option(

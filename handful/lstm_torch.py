@@ -34,6 +34,7 @@ LN2_LOW = np.float32(np.log(2) - float(LN2_HIGH))
 TAYLOR_2, TAYLOR_3, TAYLOR_4, TAYLOR_5, TAYLOR_6 = (np.float32(1 / factorial(k)) for k in range(2, 7))
 EXPONENT_BIAS, MANTISSA_BITS = np.int32(127), np.int32(23)
 CHUNK = 4096  # words of one job
+WIDE = 8  # inputs beyond which a matrix product beats the loop
 
 compiled: Callable[..., Any] = njit(fastmath=True, error_model="numpy", nogil=True, cache=True)
 
@@ -56,8 +57,11 @@ def _tanh(x):  # type: ignore[no-untyped-def]
 
 @compiled
 def _forward(inputs, weight, bias, recurrent, offsets, backwards, gates, cells, states):  # type: ignore[no-untyped-def]
-    """All documents of a chunk in one direction. Fills `states`, and for the backward pass `gates` and `cells` if not empty."""
-    hidden, keep = recurrent.shape[0], len(gates) > 0
+    """All documents of a chunk in one direction. Fills `states`, and for the backward pass `gates` and `cells` if not empty.
+
+    `inputs` (words, inputs) are multiplied by `weight` here; an empty `weight` says that they already are, (words, 4 hidden).
+    """
+    hidden, keep, projected = recurrent.shape[0], len(gates) > 0, len(weight) == 0
     now = np.empty(4 * hidden, np.float32)
     state, cell = np.empty(hidden, np.float32), np.empty(hidden, np.float32)
     for document in range(len(offsets) - 1):
@@ -66,8 +70,11 @@ def _forward(inputs, weight, bias, recurrent, offsets, backwards, gates, cells, 
         cell[:] = 0
         for step in range(end - begin):
             word = end - 1 - step if backwards else begin + step
-            now[:] = bias
-            for i in range(inputs.shape[1]):
+            if projected:
+                now[:] = inputs[word]
+            else:
+                now[:] = bias
+            for i in range(weight.shape[0]):
                 for j in range(4 * hidden):
                     now[j] += inputs[word, i] * weight[i, j]
             for k in range(0, hidden - hidden % 5, 5):  # five rows at a time: fewer trips of `now` to memory
@@ -160,9 +167,11 @@ def _states(
     states = np.empty((2, len(inputs), recurrent.shape[1]), np.float32)
 
     def work(direction: int, offsets: Offsets, words: slice) -> None:
-        weights = weight[direction], bias[direction], recurrent[direction]
+        x, w, b = inputs[words], weight[direction], bias[direction]
+        if len(w) > WIDE:
+            x, w = x @ w + b, w[:0]
         kept = gates[direction, words], cells[direction, words]
-        _forward(inputs[words], *weights, offsets, direction == 1, *kept, states[direction, words])
+        _forward(x, w, b, recurrent[direction], offsets, direction == 1, *kept, states[direction, words])
 
     _for_each_chunk(work, offsets)
     return states

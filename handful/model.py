@@ -24,6 +24,7 @@ from .representations import (
     Idf,
     Mean,
     Representation,
+    SelfAttentive,
     WeightedBag,
 )
 from .signatures import SignatureSettings, measure_signals
@@ -33,7 +34,7 @@ from .signatures import SignatureSettings, measure_signals
 class ModelSettings:
     """Everything that decides what a model computes, but for its parameters."""
 
-    representation: Literal["mean", "idf", "cnn", "attention"] = "attention"
+    representation: Literal["mean", "idf", "cnn", "lstm", "attention"] = "attention"
     head: Literal["ridge", "logistic", "nearest", "centroid", "prototype", "routing", "induction", "maml"] = "ridge"
     first_order: bool = False  # maml: leave second derivatives out
     distance: Distance = "euclidean"  # of nearest, centroid, prototype and routing
@@ -69,6 +70,7 @@ REPRESENTATIONS: dict[str, Callable[[ModelSettings], Representation]] = {
     "mean": lambda settings: Mean(),
     "idf": lambda settings: Idf(),
     "cnn": lambda settings: Cnn(positions=settings.positions * ENTITIES * POSITION_NUMBERS),
+    "lstm": lambda settings: SelfAttentive(),
     "attention": lambda settings: Attention(
         AttentionGenerator(
             settings.signals, settings.network, settings.embeddings, settings.positions * ENTITIES * POSITION_NUMBERS

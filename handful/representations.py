@@ -13,7 +13,18 @@ from array_api_compat import array_namespace
 from .attention import AttentionGenerator, Parameters
 from .corpus import FARTHEST, Texts, ragged_positions
 from .errors import DataError
-from .functional import Array, Ints, as_like, ragged_convolution, segment_max, segment_sum, segments, weighted_bag
+from .functional import (
+    Array,
+    Ints,
+    as_like,
+    ragged_convolution,
+    segment_max,
+    segment_softmax,
+    segment_sum,
+    segments,
+    weighted_bag,
+)
+from .lstm import bilstm, initial_bilstm
 
 Noise = np.random.Generator | None  # switches dropout on
 
@@ -194,6 +205,35 @@ class Cnn:
             rows = texts.positions[:, i] + task * (2 * FARTHEST + 1)
             total = total + ragged_convolution(parameters["positions"][..., i, :, :], rows, texts.offsets, part)
         return total
+
+
+@dataclass(frozen=True)
+class SelfAttentive:
+    """LSTM: a biLSTM over the word vectors, averaged by self-attention (Lin et al., 2017), as in induction networks.
+
+    It reads a text in order, 128 units a direction. A small network of 64 units then says how much each place counts. Both are
+    learned from the words of the training classes.
+    """
+
+    hidden: int = 128  # a direction
+    attention: int = 64
+    signals: tuple[str, ...] = field(default=(), init=False)
+
+    def width(self, dim: int) -> int:
+        return 2 * self.hidden
+
+    def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
+        parameters = initial_bilstm(rng, dim, self.hidden)
+        for name, shape in {"inner": (2 * self.hidden, self.attention), "outer": (self.attention,)}.items():
+            bound = shape[0] ** -0.5
+            parameters[name] = rng.uniform(-bound, bound, shape).astype(np.float32)
+        return parameters
+
+    def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        texts, xp = batch.texts, array_namespace(batch.signals)
+        states = bilstm(parameters, as_like(texts.table[texts.rows], batch.signals), texts.offsets)  # (words, 2 hidden)
+        weights = segment_softmax(xp.tanh(states @ parameters["inner"]) @ parameters["outer"], texts.offsets)
+        return weighted_bag(states, np.arange(len(texts.rows)), weights, texts.offsets)  # (documents, 2 hidden)
 
 
 def distinct_words(texts: Texts, tasks: int = 0) -> tuple[Ints, Ints]:

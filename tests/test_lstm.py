@@ -29,13 +29,14 @@ def reference(parameters: dict[str, torch.Tensor], hidden: int) -> torch.nn.LSTM
 @pytest.mark.parametrize("hidden", [25, 3, 7])
 @pytest.mark.parametrize("chunk", [4096, 3])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_three_lstms_agree(hidden: int, chunk: int, threads: int, monkeypatch) -> None:
+@pytest.mark.parametrize("width", [4, 12])
+def test_three_lstms_agree(hidden: int, chunk: int, threads: int, width: int, monkeypatch) -> None:
     """The NumPy pass, the compiled pass and torch's own: states and every gradient."""
     monkeypatch.setattr(lstm_torch, "CHUNK", chunk)
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
     rng = np.random.default_rng(0)
-    arrays = initial_bilstm(rng, 4, hidden)
-    inputs = rng.normal(size=(OFFSETS[-1], 4)).astype(np.float32)
+    arrays = initial_bilstm(rng, width, hidden)
+    inputs = rng.normal(size=(OFFSETS[-1], width)).astype(np.float32)
     ours = {name: torch.tensor(value, requires_grad=True) for name, value in arrays.items()}
     x = torch.tensor(inputs, requires_grad=True)
     states = bilstm(ours, x, OFFSETS)

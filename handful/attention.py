@@ -55,7 +55,7 @@ class AttentionGenerator:
 
 def drop_out(values: Array, rate: float, noise: np.random.Generator | None) -> Array:
     """Values set to 0 with probability `rate`, the others scaled by 1 / (1 - rate); unchanged without `noise`."""
-    if noise is None:
+    if noise is None or not rate:
         return values
     shape = tuple(values.shape)
     numbers = np.frombuffer(noise.bytes(2 * int(np.prod(shape))), np.uint16).reshape(

@@ -60,7 +60,9 @@ EPISODE_OPTIONS = _options(
 )
 MODEL_OPTIONS = _options(
     click.option("--representation", default="attention", help="mean, idf, cnn, lstm or attention."),
-    click.option("--head", default="ridge", help="ridge, logistic, nearest, centroid, prototype, routing, induction or maml."),
+    click.option(
+        "--head", default="ridge", help="ridge, logistic, nearest, centroid, prototype, routing, induction, maml or finetune."
+    ),
     click.option("--first-order", is_flag=True, help="maml: leave second derivatives out."),
     click.option(
         "--distance", default="euclidean", help="euclidean, squared or cosine (nearest, centroid, prototype, routing)."

@@ -159,6 +159,11 @@ class Prototype:
         return lambda queries: -distances(embed(queries), prototypes, self.distance)
 
 
+def part_of(parameters: Parameters, part: str) -> dict[str, Array]:
+    """The parameters of one part of a model, `head` or `representation`, by their names inside it."""
+    return {name.removeprefix(part + "."): value for name, value in parameters.items() if name.startswith(part + ".")}
+
+
 def initial_layers(rng: np.random.Generator, widths: tuple[int, ...]) -> dict[str, np.ndarray[Any, Any]]:
     """Weights and biases of linear layers, uniform in ±1/√inputs."""
     parameters = {}

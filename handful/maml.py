@@ -11,7 +11,7 @@ import numpy as np
 from .attention import Parameters
 from .errors import MissingExtraError
 from .functional import Array, cross_entropy
-from .heads import initial_layers, perceptron
+from .heads import initial_layers, part_of, perceptron
 from .representations import Batch, Noise, Representation
 
 
@@ -45,31 +45,38 @@ class Maml:
             import torch
         except ImportError as error:
             raise MissingExtraError("MAML", "train") from error
-        tasks, classes = targets.shape[0], targets.shape[-1]
-        shapes = {"head.weight1": (self.hidden, classes), "head.bias1": (classes,)}
-        adapted = {name: value.expand(tasks, *shapes.get(name, value.shape)) for name, value in parameters.items()}
+        tasks, adapted = len(targets), for_each_task(parameters, targets)
         training = any(value.requires_grad for value in parameters.values())
         with torch.enable_grad():
             if not training:
                 adapted = {name: value.detach().clone().requires_grad_() for name, value in adapted.items()}
             for _ in range(self.steps):
-                losses = cross_entropy(self._logits(representation, adapted, support, tasks, noise), targets) * tasks
+                losses = (
+                    cross_entropy(task_logits(representation, adapted, support, tasks, self.dropout, noise), targets) * tasks
+                )
                 slopes = torch.autograd.grad(losses, list(adapted.values()), create_graph=training and not self.first_order)
                 adapted = {
                     name: value - self.rate * slope for (name, value), slope in zip(adapted.items(), slopes, strict=True)
                 }
         if not training:
             adapted = {name: value.detach() for name, value in adapted.items()}
-        return lambda queries: self._logits(representation, adapted, queries, tasks, noise)
+        return lambda queries: task_logits(representation, adapted, queries, tasks, self.dropout, noise)
 
-    def _logits(
-        self, representation: Representation, parameters: Mapping[str, Array], batch: Batch, tasks: int, noise: Noise
-    ) -> Array:
-        """(tasks, documents a task, classes)."""
-        inner = {
-            name.removeprefix("representation."): v for name, v in parameters.items() if name.startswith("representation.")
-        }
-        head = {name.removeprefix("head."): v for name, v in parameters.items() if name.startswith("head.")}
-        biases = {name: value[:, None] for name, value in head.items() if name.startswith("bias")}  # for every document
-        vectors = representation(inner, batch, noise)
-        return perceptron({**head, **biases}, vectors.reshape(tasks, -1, vectors.shape[-1]), self.dropout, noise)
+
+def for_each_task(parameters: Parameters, targets: Array) -> dict[str, Array]:
+    """Every parameter along a first axis of tasks, the one output of the network along the classes of `targets`."""
+    outputs = ("head.weight1", "head.bias1")
+    return {
+        name: value.expand(len(targets), *value.shape[:-1], targets.shape[-1] if name in outputs else value.shape[-1])
+        for name, value in parameters.items()
+    }
+
+
+def task_logits(
+    representation: Representation, parameters: Mapping[str, Array], batch: Batch, tasks: int, dropout: float, noise: Noise
+) -> Array:
+    """Logits of a network whose every parameter has a first axis of tasks: (tasks, documents a task, classes)."""
+    head = part_of(parameters, "head")
+    biases = {name: value[:, None] for name, value in head.items() if name.startswith("bias")}  # for every document
+    vectors = representation(part_of(parameters, "representation"), batch, noise)
+    return perceptron({**head, **biases}, vectors.reshape(tasks, -1, vectors.shape[-1]), dropout, noise)

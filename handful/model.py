@@ -12,8 +12,9 @@ from .attention import AttentionGenerator, Parameters
 from .corpus import LONGEST, Texts, join_texts
 from .episodes import Episode, SourcePool
 from .errors import MissingExtraError, SettingError
-from .functional import Array, Floats, Ints, one_hot
-from .heads import Centroid, Distance, Head, Induction, Logistic, Nearest, Prototype, Ridge, Routing, Scorer
+from .finetuning import Finetune
+from .functional import Array, Floats, Ints, cross_entropy, one_hot
+from .heads import Centroid, Distance, Head, Induction, Logistic, Nearest, Prototype, Ridge, Routing, Scorer, part_of
 from .maml import Maml
 from .representations import (
     ENTITIES,
@@ -35,8 +36,9 @@ class ModelSettings:
     """Everything that decides what a model computes, but for its parameters."""
 
     representation: Literal["mean", "idf", "cnn", "lstm", "attention"] = "attention"
-    head: Literal["ridge", "logistic", "nearest", "centroid", "prototype", "routing", "induction", "maml"] = "ridge"
+    head: Literal["ridge", "logistic", "nearest", "centroid", "prototype", "routing", "induction", "maml", "finetune"] = "ridge"
     first_order: bool = False  # maml: leave second derivatives out
+    classes: int = 0  # finetune: of the training corpus; a run fills it in
     distance: Distance = "euclidean"  # of nearest, centroid, prototype and routing
     signals: tuple[str, ...] = ("s", "t")
     network: Literal["bilstm", "mlp"] = "bilstm"
@@ -77,16 +79,18 @@ REPRESENTATIONS: dict[str, Callable[[ModelSettings], Representation]] = {
         )
     ),
 }
-HEADS: dict[str, Callable[[ModelSettings], Head | Maml]] = {
+HEADS: dict[str, Callable[[ModelSettings], Head | Maml | Finetune]] = {
     "ridge": lambda settings: Ridge(),
     "logistic": lambda settings: Logistic(),
     "nearest": lambda settings: Nearest(settings.distance),
     "centroid": lambda settings: Centroid(settings.distance),
     "prototype": lambda settings: Prototype(settings.distance),
     "maml": lambda settings: Maml(settings.first_order),
+    "finetune": lambda settings: Finetune(settings.classes),
     "routing": lambda settings: Routing(settings.distance),
     "induction": lambda settings: Induction(),
 }
+ADAPTING = (Maml, Finetune)  # heads that adapt the representation too: they want documents where others want vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +100,7 @@ class EpisodeBatch:
     batch: Batch  # signals are NumPy
     support_targets: Floats  # (episodes, examples, classes), one-hot
     query_targets: Floats  # (episodes, queries, classes), one-hot
+    classes: Ints  # (episodes, examples + queries): of each document, in the corpus
 
 
 class FewShotModel:
@@ -138,12 +143,9 @@ class FewShotModel:
         """A copy that computes with NumPy."""
         return FewShotModel(self.settings, {name: np.asarray(value).copy() for name, value in self.parameters.items()})
 
-    def _part(self, part: str) -> dict[str, Array]:
-        return {name.split(".", 1)[1]: value for name, value in self.parameters.items() if name.startswith(part + ".")}
-
     def represent(self, batch: Batch, noise: np.random.Generator | None = None) -> Array:
         """φ of each document: (documents, dim)."""
-        return self.representation(self._part("representation"), self._arrays(batch), noise)
+        return self.representation(part_of(self.parameters, "representation"), self._arrays(batch), noise)
 
     def _arrays(self, batch: Batch) -> Batch:
         return replace(batch, texts=batch.texts.gathered(), signals=self._array(batch.signals))
@@ -154,7 +156,7 @@ class FewShotModel:
             raise SettingError(
                 f"The representation {self.settings.representation} does not weigh words: use mean, idf or attention."
             )
-        return np.asarray(self.representation.weights(self._part("representation"), self._arrays(batch)))
+        return np.asarray(self.representation.weights(part_of(self.parameters, "representation"), self._arrays(batch)))
 
     def learn(self, support: Batch, targets: Floats, noise: np.random.Generator | None = None) -> Callable[[Batch], Array]:
         """Learn tasks from their support documents, one task after the other, with one-hot targets (tasks, examples, classes).
@@ -162,7 +164,7 @@ class FewShotModel:
         What comes back scores the documents of one task after the other: (tasks, documents, classes).
         """
         tasks = len(targets)
-        if isinstance(self.head, Maml):
+        if isinstance(self.head, ADAPTING):
             if self._array is np.asarray:
                 score = self.to_torch().learn(support, targets)
                 return lambda queries: np.asarray(score(queries))
@@ -172,8 +174,8 @@ class FewShotModel:
         return lambda queries: scorer(self._stack(self.represent(queries, noise), tasks))
 
     def _fit_head(self, vectors: Array, targets: Floats, noise: np.random.Generator | None) -> Scorer:
-        assert not isinstance(self.head, Maml)  # noqa: S101 - for the type checker: learn() has seen to it
-        return self.head.fit(self._part("head"), vectors, self._array(targets), noise)
+        assert not isinstance(self.head, ADAPTING)  # noqa: S101 - for the type checker: learn() has seen to it
+        return self.head.fit(part_of(self.parameters, "head"), vectors, self._array(targets), noise)
 
     @staticmethod
     def _stack(vectors: Array, tasks: int) -> Array:
@@ -201,6 +203,7 @@ class FewShotModel:
             Batch(join_texts(parts), np.concatenate(signals)),
             np.stack([one_hot(episode.support_labels, way) for episode in episodes]),
             np.stack([one_hot(episode.query_labels, way) for episode in episodes]),
+            np.stack([e.classes[np.concatenate([e.support_labels, e.query_labels])] for e in episodes]),
         )
 
     def fit_statistics(
@@ -214,12 +217,22 @@ class FewShotModel:
         """Logits of every query: (episodes, queries, classes)."""
         targets = prepared.support_targets
         episodes, examples, _ = targets.shape
-        if isinstance(self.head, Maml):
+        if isinstance(self.head, ADAPTING):
             documents = np.arange(len(prepared.batch.texts)).reshape(episodes, -1)  # (episodes, examples + queries)
             support, queries = documents[:, :examples].ravel(), documents[:, examples:].ravel()
             return self.learn(prepared.batch.select(support), targets, noise)(prepared.batch.select(queries))
         vectors = self._stack(self.represent(prepared.batch, noise), episodes)  # one pass over support and queries
         return self._fit_head(vectors[:, :examples], targets, noise)(vectors[:, examples:])
+
+    def loss(self, prepared: EpisodeBatch, noise: np.random.Generator | None = None) -> tuple[Array, float]:
+        """What training lowers, and the accuracy: on the queries of the episodes or, in pre-training, over all classes."""
+        if isinstance(self.head, Finetune):
+            logits = self.head.class_logits(part_of(self.parameters, "head"), self.represent(prepared.batch, noise))
+            targets = one_hot(prepared.classes.ravel(), self.head.classes)
+        else:
+            logits, targets = self.logits(prepared, noise), prepared.query_targets
+        right = np.asarray(logits.detach()).argmax(-1) == targets.argmax(-1)
+        return cross_entropy(logits, self._array(targets)), float(right.mean())
 
 
 class Task:

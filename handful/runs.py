@@ -89,8 +89,10 @@ def train_run(
     settings: RunSettings, folder: Path, material: Material | None = None, quiet: bool = False
 ) -> list[dict[str, float]]:
     """Meta-train into a folder; a run that was killed goes on where it stood, a finished one is left as it is."""
-    _claim_folder(folder, settings)
     material = material or load_material(settings)
+    if settings.model.head == "finetune":
+        settings = replace(settings, model=replace(settings.model, classes=len(material.corpus.classes)))
+    _claim_folder(folder, settings)
     train = material.sampler("train", settings.episode, settings.seed)
     validation = material.sampler("val", settings.episode, settings.seed)
     model = FewShotModel.initial(settings.model, material.texts.table.shape[1], settings.seed)

@@ -13,7 +13,6 @@ from .corpus import Texts
 from .episodes import EpisodeSampler
 from .errors import SettingError, TrainingError
 from .evaluation import prepare_batches, score_batch
-from .functional import cross_entropy
 from .model import EpisodeBatch, FewShotModel
 from .parallel import one_torch_thread
 from .progress import progress_bar
@@ -144,8 +143,7 @@ def _step(
 ) -> tuple[float, float]:
     """One update from one episode or a few; their mean loss and accuracy before it."""
     prepared = learner.prepare(texts, [train[index] for index in indices])
-    logits = learner.logits(prepared, np.random.default_rng([train.seed, indices[0], 1]))  # (episodes, queries, classes)
-    loss = cross_entropy(logits, logits.new_tensor(prepared.query_targets))
+    loss, accuracy = learner.loss(prepared, np.random.default_rng([train.seed, indices[0], 1]))
     value = float(loss.detach())
     if not math.isfinite(value):
         raise TrainingError(
@@ -155,8 +153,7 @@ def _step(
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    right = logits.detach().numpy().argmax(-1) == prepared.query_targets.argmax(-1)
-    return value, float(right.mean())
+    return value, accuracy
 
 
 def _restore_adam(learner: FewShotModel, learning_rate: float, moments: Arrays, steps: int) -> Any:

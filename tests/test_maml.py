@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from handful import maml
 from handful.functional import cross_entropy
 from handful.maml import Maml
 from handful.model import FewShotModel, ModelSettings
@@ -21,16 +22,16 @@ def test_the_second_order_gradient_agrees_with_finite_differences() -> None:
     shapes = [(4, 5), (5,), (5, 1), (1,)]
     start = [torch.from_numpy(rng.normal(size=shape) / 2).requires_grad_() for shape in shapes]
 
-    def meta_loss(maml: Maml, *values: torch.Tensor) -> torch.Tensor:
+    def meta_loss(kind: Maml, *values: torch.Tensor) -> torch.Tensor:
         def vectors(parameters, batch, noise=None):
             return batch.reshape(-1, 4)
 
-        adapted = maml.adapt(vectors, dict(zip(names, values, strict=True)), support, targets)
+        adapted = kind.adapt(vectors, dict(zip(names, values, strict=True)), support, targets)
         return cross_entropy(adapted(queries), truths)
 
     second, first = Maml(hidden=5, rate=0.3), Maml(hidden=5, rate=0.3, first_order=True)
     assert torch.autograd.gradcheck(lambda *values: meta_loss(second, *values), start)
-    gradients = [torch.autograd.grad(meta_loss(maml, *start), start) for maml in (second, first)]
+    gradients = [torch.autograd.grad(meta_loss(kind, *start), start) for kind in (second, first)]
     assert not torch.allclose(gradients[0][0], gradients[1][0], rtol=0.01)
 
 
@@ -39,13 +40,13 @@ def test_the_inner_loop_adapts_the_representation_too(random_corpus, random_tabl
     model = FewShotModel.initial(SETTINGS, 16, seed=1).to_torch()
     prepared = model.prepare(random_corpus.texts(random_table), [sampler[0]])
     seen: list[dict[str, torch.Tensor]] = []
-    real = Maml._logits
+    real = maml.task_logits
 
-    def spy(self, representation, parameters, batch, tasks, noise):
+    def spy(representation, parameters, *rest):
         seen.append(dict(parameters))
-        return real(self, representation, parameters, batch, tasks, noise)
+        return real(representation, parameters, *rest)
 
-    monkeypatch.setattr(Maml, "_logits", spy)
+    monkeypatch.setattr(maml, "task_logits", spy)
     model.logits(prepared)
     assert len(seen) == 11  # ten inner steps, and the queries
     for name, value in seen[-1].items():

@@ -41,6 +41,7 @@ MODELS = {
     "cnn-positions-maml": ModelSettings(representation="cnn", head="maml", positions=True),
     "mean-maml-first-order": ModelSettings(representation="mean", head="maml", first_order=True),
     "lstm-induction": ModelSettings(representation="lstm", head="induction"),
+    "cnn-finetune": ModelSettings(representation="cnn", head="finetune", classes=8),
     "mean-induction": ModelSettings(representation="mean", head="induction"),
     "attention-centroid": ModelSettings(head="centroid", distance="squared"),
 }
@@ -124,8 +125,7 @@ def test_gradients_are_finite_and_reach_every_parameter(name, random_corpus, ran
     for parameter in model.parameters.values():
         parameter.requires_grad_()
     prepared = model.prepare(random_corpus.texts(random_table), [sampler[0]])
-    logits = model.logits(prepared, np.random.default_rng(0))
-    loss = cross_entropy(logits, logits.new_tensor(prepared.query_targets))
+    loss, _ = model.loss(prepared, np.random.default_rng(0))
     assert loss.requires_grad == bool(model.parameters)
     if loss.requires_grad:
         loss.backward()

@@ -72,6 +72,7 @@ MODEL_OPTIONS = _options(
         default="wordllama",
         help="Tables joined by + (wordllama, minilm, paths), each with :raw, :unit or :centred; or contextual:ENCODER.",
     ),
+    click.option("--train-vectors", is_flag=True, help="Fine-tune the vectors of the training words too."),
     click.option("--signals", default="s,t", help="What the attention generator sees: s,t or s or t."),
     click.option("--network", default="bilstm", help="bilstm, or mlp (each word alone)."),
     click.option("--pool", default="source", help="Word frequencies for s(x): the source pool, or the background (wordfreq)."),

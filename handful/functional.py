@@ -21,9 +21,9 @@ LARGEST_SCORE = 9.0  # of a logistic model: beyond it the spread μ(1 - μ) is l
 BAG_CHUNK = 1 << 16  # words gathered at once by the NumPy bag: bounds its memory
 
 
-def as_like(values: np.ndarray[Any, Any], like: Array) -> Array:
-    """A NumPy array as an array of the kind of `like` (no copy)."""
-    return array_namespace(like).asarray(values)
+def as_like(values: Array, like: Array) -> Array:
+    """A NumPy array as an array of the kind of `like` (no copy); a tensor stays what it is."""
+    return values if is_torch_array(values) else array_namespace(like).asarray(values)
 
 
 def segments(offsets: Offsets) -> Ints:

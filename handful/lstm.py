@@ -49,7 +49,7 @@ def _numpy_bilstm(parameters: Mapping[str, Array], inputs: Array, offsets: Offse
         begin, end = starts[:active] + step, (starts + lengths)[:active] - 1 - step
         where = np.stack([begin, end])  # (2, active)
         gates = projected[DIRECTIONS, where] + state[:, :active] @ recurrent  # (2, active, 4 hidden)
-        opened = 1 / (1 + np.exp(-gates[..., : 3 * hidden]))
+        opened = 0.5 + 0.5 * np.tanh(0.5 * gates[..., : 3 * hidden])  # the sigmoid, without its overflow
         write, keep, show = np.split(opened, 3, axis=-1)  # (2, active, hidden) each
         cell = keep * cell[:, :active] + write * np.tanh(gates[..., 3 * hidden :])
         state = show * np.tanh(cell)

@@ -69,6 +69,7 @@ def for_each_task(parameters: Parameters, targets: Array) -> dict[str, Array]:
     return {
         name: value.expand(len(targets), *value.shape[:-1], targets.shape[-1] if name in outputs else value.shape[-1])
         for name, value in parameters.items()
+        if not name.startswith("vectors.")  # those are shared by all tasks
     }
 
 

@@ -46,6 +46,7 @@ class ModelSettings:
     positions: bool = False  # show attention and cnn where a word stands from head and tail, for relations
     signature: SignatureSettings = field(default_factory=SignatureSettings)
     vectors: str = "wordllama"
+    train_vectors: bool = False  # fine-tune the vectors of the training words too
     pool: Literal["source", "background"] = "source"  # whose word frequencies s(x) is made of
     longest: int = LONGEST
 
@@ -64,6 +65,10 @@ class ModelSettings:
             raise SettingError(f"The signals {', '.join(self.signals) or '(none)'} are not some of s and t.")
         if self.pool not in ("source", "background"):
             raise SettingError(f"There is no pool {self.pool!r}: choose source or background.")
+        if self.train_vectors and self.vectors.startswith("contextual"):
+            raise SettingError(
+                "Contextual vectors are frozen: train the vectors of a static table, or leave --train-vectors out."
+            )
         if self.longest < 1:
             raise SettingError(f"A text cut after {self.longest} words has none: keep 1 at least (--longest).")
 
@@ -90,6 +95,7 @@ HEADS: dict[str, Callable[[ModelSettings], Head | Maml | Finetune]] = {
     "routing": lambda settings: Routing(settings.distance),
     "induction": lambda settings: Induction(),
 }
+VECTORS = "vectors.table"  # the name of a table that is trained
 ADAPTING = (Maml, Finetune)  # heads that adapt the representation too: they want documents where others want vectors
 
 
@@ -148,7 +154,14 @@ class FewShotModel:
         return self.representation(part_of(self.parameters, "representation"), self._arrays(batch), noise)
 
     def _arrays(self, batch: Batch) -> Batch:
-        return replace(batch, texts=batch.texts.gathered(), signals=self._array(batch.signals))
+        texts = batch.texts.gathered()
+        if VECTORS in self.parameters:
+            texts = replace(texts, table=self.parameters[VECTORS])
+        return replace(batch, texts=texts, signals=self._array(batch.signals))
+
+    def with_vectors(self, table: Floats) -> FewShotModel:
+        """The model with the table of word vectors as one more parameter, to be trained; statistics keep the old one."""
+        return self.with_parameters({**self.parameters, VECTORS: table.copy()})
 
     def weights(self, batch: Batch) -> np.ndarray[Any, Any]:
         """The weight of each word in φ: (words,)."""

@@ -17,7 +17,7 @@ from .embeddings.contextual import PACKAGED, Encoder, contextual_table
 from .episodes import EpisodeSampler, EpisodeSpec, SourcePool, background_pool
 from .errors import ModelError
 from .evaluation import Score, evaluate, paired_difference
-from .model import FewShotModel, ModelSettings
+from .model import VECTORS, FewShotModel, ModelSettings
 from .storage import (
     CHECKPOINT,
     CONFIG,
@@ -26,10 +26,12 @@ from .storage import (
     load_checkpoint,
     load_model,
     load_pool,
+    load_vectors_over,
     read_config,
     save_checkpoint,
     save_model,
     save_pool,
+    save_vectors,
     settings_from_dict,
     settings_to_dict,
     write_json,
@@ -96,6 +98,8 @@ def train_run(
     train = material.sampler("train", settings.episode, settings.seed)
     validation = material.sampler("val", settings.episode, settings.seed)
     model = FewShotModel.initial(settings.model, material.texts.table.shape[1], settings.seed)
+    if settings.model.train_vectors:
+        model = model.with_vectors(material.texts.table)
     write_json(folder / CONFIG, {"format": FORMAT, "dim": material.texts.table.shape[1], **settings_to_dict(settings)})
     trained, history = meta_train(
         model,
@@ -108,6 +112,9 @@ def train_run(
         quiet,
     )
     save_pool(folder, material.corpus.vocabulary, train.training_pool)
+    table = trained.parameters.pop(VECTORS, None)
+    if table is not None:
+        save_vectors(folder, table, train.training_pool)
     save_model(folder, trained)
     (folder / CHECKPOINT).unlink(missing_ok=True)
     return history
@@ -165,9 +172,12 @@ def evaluate_run(
     material = material or load_material(settings)
     training = None if part == "train" else load_pool(folder, material.corpus.vocabulary)  # it counts the episode's classes
     sampler = material.sampler(part, spec or settings.episode, settings.seed if seed is None else seed, training)
+    texts = material.texts
+    if settings.model.train_vectors:
+        texts = replace(texts, table=load_vectors_over(folder, material.corpus.vocabulary, texts.table))
     start = time.perf_counter()
     fast = model.to_torch() if find_spec("torch") else model
-    accuracies = evaluate(fast, material.texts, sampler, episodes, workers, quiet)
+    accuracies = evaluate(fast, texts, sampler, episodes, workers, quiet)
     return Evaluation(accuracies, sampler.queries_used, time.perf_counter() - start)
 
 

@@ -3,6 +3,7 @@
 config.json          every setting, the format version
 model.safetensors    the parameters
 vocabulary.json      the source pool: words, counts, documents
+vectors.safetensors  the vectors of these words, if they were trained
 history.jsonl        a line an epoch
 checkpoint.safetensors   while training: what the next epoch depends on
 """
@@ -30,6 +31,7 @@ from .training import TrainingState
 
 FORMAT = 1
 CONFIG, MODEL, VOCABULARY = "config.json", "model.safetensors", "vocabulary.json"
+WORD_VECTORS = "vectors.safetensors"
 HISTORY, CHECKPOINT = "history.jsonl", "checkpoint.safetensors"
 Arrays = dict[str, np.ndarray[Any, Any]]
 Settings = TypeVar("Settings")
@@ -159,16 +161,45 @@ def save_pool(folder: Path, vocabulary: Vocabulary, pool: SourcePool) -> None:
 
 def load_pool(folder: Path, vocabulary: Vocabulary) -> SourcePool:
     """The saved source pool in the ids of a vocabulary; a word it never counted has 0."""
-    path = folder / VOCABULARY
+    path, value = folder / VOCABULARY, _read_vocabulary(folder)
     try:
-        value = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
         known = Vocabulary(value["words"]).find(vocabulary.words)
         columns = [np.array([*value[name], 0], np.int64) for name in ("counts", "documents")]  # -1 finds the 0
         if any(len(column) != len(value["words"]) + 1 or column.min() < 0 for column in columns):
             raise ValueError("counts do not fit the words")
         return SourcePool(columns[0][known], columns[1][known], int(value["size"]), float(columns[0].sum()))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{path} is missing or damaged ({error}): make the model again.") from error
+
+
+def _read_vocabulary(folder: Path) -> dict[str, Any]:
+    path = folder / VOCABULARY
+    try:
+        value: dict[str, Any] = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
+        return {**value, "words": list(value["words"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{path} is missing or damaged ({error}): make the model again.") from error
+
+
+# Trained word vectors: only words of the training examples have moved
+
+
+def save_vectors(folder: Path, table: np.ndarray[Any, Any], pool: SourcePool) -> None:
+    """The rows of the words of the source pool, in the order of the saved vocabulary."""
+    write_atomic(folder / WORD_VECTORS, save({"table": np.asarray(table[np.flatnonzero(pool.counts)], order="C")}))
+
+
+def load_vectors_over(folder: Path, vocabulary: Vocabulary, table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A table for the words of a vocabulary with the trained rows in their places."""
+    rows = read_tensors(folder / WORD_VECTORS)[0].get("table")
+    words = _read_vocabulary(folder)["words"]
+    if rows is None:
+        raise ModelError(f"{folder / WORD_VECTORS} has no table: make the model again.")
+    check_parameters({"table": rows}, {"table": np.empty((len(words), table.shape[1]), np.float32)}, folder / WORD_VECTORS)
+    known = Vocabulary(words).find(vocabulary.words)
+    moved = table.copy()
+    moved[known >= 0] = rows[known[known >= 0]]
+    return moved
 
 
 # Checkpoints

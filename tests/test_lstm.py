@@ -72,7 +72,9 @@ def test_a_document_does_not_depend_on_its_neighbours() -> None:
 
 
 def test_extreme_inputs_stay_finite() -> None:
-    parameters = {name: torch.from_numpy(value) for name, value in initial_bilstm(np.random.default_rng(0), 2, 25).items()}
-    states = bilstm(parameters, torch.tensor([[1e6, -1e6], [-1e30, 1e30]]), np.array([0, 2]))
+    arrays = initial_bilstm(np.random.default_rng(0), 2, 25)
+    inputs, offsets = np.array([[1e6, -1e6], [-1e30, 1e30]], np.float32), np.array([0, 2])
+    states = bilstm({name: torch.from_numpy(value) for name, value in arrays.items()}, torch.from_numpy(inputs), offsets)
     assert torch.isfinite(states).all()
     assert states.abs().max() <= 1
+    np.testing.assert_allclose(bilstm(arrays, inputs, offsets), states, atol=1e-6)

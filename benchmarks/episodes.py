@@ -113,6 +113,46 @@ def measure(name: str, shape: Shape, rounds: int) -> None:
         )
 
 
+ALGORITHMS = {  # head, episodes of one update
+    "ridge": 1,
+    "logistic": 1,
+    "prototype": 1,
+    "centroid": 1,
+    "routing": 1,
+    "induction": 1,
+    "maml": 10,
+    "finetune": 4,
+}
+
+
+def measure_algorithms(rounds: int) -> None:
+    """Cost of training on an episode of short texts with each head, as a multiple of the ridge on the same representation."""
+    shape = Shape(12, 0.4, 8_000, 20, 60)
+    corpus = make_texts(shape)
+    table = np.random.default_rng(1).normal(size=(len(corpus.vocabulary), DIM)).astype(np.float32) / DIM**0.5
+    texts, classes = corpus.texts(table), range(shape.classes)
+    sampler = EpisodeSampler(corpus, classes, classes, EpisodeSpec(5, 1, 25))
+    for representation in ("mean", "cnn", "attention"):
+        cost = {}
+        for head, tasks in ALGORITHMS.items():
+            if representation == "mean" and head == "finetune":
+                continue  # it has nothing to pre-train
+            settings = ModelSettings(representation=representation, head=head, classes=shape.classes)  # type: ignore[arg-type]
+            if representation == "attention" and head in ("maml", "finetune"):
+                continue  # the LSTM has no batch of parameters
+            learner = FewShotModel.initial(settings, DIM).to_torch()
+            optimizer = _restore_adam(learner, 1e-3, {}, 0)
+
+            def update(learner: FewShotModel = learner, optimizer: object = optimizer, tasks: int = tasks) -> None:
+                with one_torch_thread():
+                    _step(learner, optimizer, texts, sampler, range(tasks))
+
+            update()
+            cost[head] = statistics.median(seconds(update) for _ in range(rounds)) / tasks
+        relative = ", ".join(f"{head} {value / cost['ridge']:.1f}" for head, value in cost.items())
+        print(f"{representation:10} ridge {1000 * cost['ridge']:.1f} ms an episode; relative to it: {relative}")
+
+
 def main() -> None:
     """Print a line a shape and job, and the peak memory."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -122,6 +162,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)  # for the yardstick: the engine looks after itself
     for name, shape in SHAPES.items():
         measure(name, shape, arguments.rounds)
+    measure_algorithms(arguments.rounds)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 

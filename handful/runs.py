@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,7 @@ from .embeddings.contextual import PACKAGED, Encoder, contextual_table
 from .episodes import EpisodeSampler, EpisodeSpec, SourcePool, background_pool
 from .errors import ModelError
 from .evaluation import Score, evaluate, paired_difference
+from .functional import Floats
 from .model import VECTORS, FewShotModel, ModelSettings
 from .storage import (
     CHECKPOINT,
@@ -68,19 +69,21 @@ class Material:
         return EpisodeSampler(self.corpus, getattr(split, part), split.train, spec, seed, pool, training)
 
 
-def load_material(settings: RunSettings) -> Material:
-    """The data and the vectors of a run."""
+def load_material(settings: RunSettings, encode: Callable[[Sequence[str]], Floats] | None = None) -> Material:
+    """The data and the vectors of a run; `encode`, if given, makes a vector for each word of a text, in place of the tables."""
     dataset = load_dataset(settings.data, settings.split, settings.model.longest, settings.skip_empty)
-    corpus, texts = _with_vectors(dataset.corpus, settings.model.vectors)
+    corpus, texts = _with_vectors(dataset.corpus, settings.model.vectors, encode)
     background = background_pool(corpus.vocabulary) if settings.model.pool == "background" else None
     return Material(dataset, corpus, texts, background)
 
 
-def _with_vectors(corpus: Corpus, vectors: str) -> tuple[Corpus, Texts]:
+def _with_vectors(corpus: Corpus, vectors: str, encode: Callable[[Sequence[str]], Floats] | None) -> tuple[Corpus, Texts]:
     """A corpus with the vectors of its words: of each word type, or with `contextual:ENCODER` of each occurrence."""
     kind, _, source = vectors.partition(":")
-    if kind == "contextual":
+    if encode or kind == "contextual":
         documents = [corpus.words(document) for document in range(len(corpus))]
+        if encode:
+            return corpus, corpus.contextual_texts(np.concatenate([encode(words) for words in documents]).astype(np.float32))
         return corpus, corpus.contextual_texts(contextual_table(Encoder(source or PACKAGED), documents))
     table = load_vectors(vectors).lookup(corpus.vocabulary.words)
     known = corpus.keep_words((table != 0).any(axis=1))

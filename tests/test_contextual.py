@@ -104,6 +104,16 @@ def test_every_representation_runs_on_contextual_words(tmp_path: Path, monkeypat
         np.testing.assert_allclose(logits, np.asarray(model.to_torch().logits(prepared)), atol=1e-4)
 
 
+def test_any_callable_can_give_the_vectors(lines, tmp_path: Path) -> None:
+    lines('{"text": "b a", "label": "x"}', '{"text": "a", "label": "y"}')
+    lines('{"train": ["x"], "val": [], "test": ["y"]}', name="data.split.json")
+    material = load_material(
+        RunSettings(data=str(tmp_path / "data.jsonl")), lambda words: np.array([[len(words), 1.0]] * len(words))
+    )
+    assert material.texts.table[material.texts.rows].tolist() == [[2, 1], [2, 1], [1, 1]]
+    assert material.texts.ids.tolist() == [0, 1, 1]  # statistics still know the word
+
+
 def test_an_encoder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="There is no encoder"):
         Encoder(str(tmp_path)).encode([["a"]])

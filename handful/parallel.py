@@ -14,7 +14,9 @@ Result = TypeVar("Result")
 def available_threads() -> int:
     """Threads that this process may use: OMP_NUM_THREADS, which joblib sets for its workers, or the cores it may run on."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    return int(asked) if asked.isdigit() and int(asked) else len(os.sched_getaffinity(0))
+    if asked.isdigit() and int(asked):
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

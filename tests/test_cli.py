@@ -190,3 +190,11 @@ def test_the_readme_example_runs(tmp_path: Path) -> None:
     interval, accuracy = result.stdout.splitlines()
     assert "±" in interval
     assert 0 <= float(accuracy) <= 1
+
+
+def test_vectors_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "broken.txt").write_text("the 1 nan\nbook 1 2\n")
+    result = handful("train", "--vectors", tmp_path / "broken.txt", "--out", tmp_path / "run", "--quiet")
+    assert result.exit_code == 2
+    assert "'the' a vector that is not finite" in result.stderr
+    assert not (tmp_path / "run").exists()

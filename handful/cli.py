@@ -135,12 +135,14 @@ def train(context: click.Context, /, preset: str | None, out: Path, as_json: boo
     """
     from .presets import load_preset
     from .runs import train_run
+    from .training import badness
 
     named = load_preset(preset).items() if preset else ()
     default = click.core.ParameterSource.DEFAULT
     options |= {name: value for name, value in named if context.get_parameter_source(name) is default}
-    history = train_run(_run_settings(options), out, quiet=quiet)
-    best = min(history, key=lambda line: line["val_loss"], default={})
+    settings = _run_settings(options)
+    history = train_run(settings, out, quiet=quiet)
+    best = min(history, key=lambda line: badness(line, settings.training), default={})
     if as_json:
         click.echo(json.dumps({"run": str(out), "epochs": len(history), **(best if history else {})}))
     elif history:

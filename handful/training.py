@@ -124,7 +124,7 @@ def _epoch(
         "val_accuracy": float(np.mean(np.concatenate([accuracies for accuracies, _ in scored]))),
     }
     parameters = trained.to_numpy().parameters
-    better = not state.history or _badness(line, settings) < _badness(state.history[state.best_epoch - 1], settings)
+    better = not state.history or badness(line, settings) < badness(state.history[state.best_epoch - 1], settings)
     return TrainingState(
         parameters,
         parameters if better else state.best,
@@ -134,7 +134,8 @@ def _epoch(
     )
 
 
-def _badness(line: dict[str, float], settings: TrainingSettings) -> float:
+def badness(line: dict[str, float], settings: TrainingSettings) -> float:
+    """What early stopping wants to be small, of a line of history."""
     return line["val_loss"] if settings.monitor == "loss" else -line["val_accuracy"]
 
 

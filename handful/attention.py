@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .functional import Array, Offsets, as_like, segment_softmax
-from .lstm import bilstm, initial_bilstm
+from .lstm import Vectors, bilstm, initial_bilstm
 
 Parameters = Mapping[str, Array]
 
@@ -42,13 +42,20 @@ class AttentionGenerator:
         return {"query": query, **layer}
 
     def __call__(
-        self, parameters: Parameters, inputs: Array, offsets: Offsets, noise: np.random.Generator | None = None
+        self,
+        parameters: Parameters,
+        inputs: Array,
+        offsets: Offsets,
+        vectors: Vectors | None = None,
+        noise: np.random.Generator | None = None,
     ) -> Array:
-        """Attention (words,) from inputs (words, signals [+ dim]); `noise` switches dropout on."""
+        """Attention (words,) from inputs (words, signals + positions) and word vectors; `noise` switches dropout on."""
         if self.network == "bilstm":
-            hidden = bilstm(parameters, inputs, offsets)  # (words, 2 hidden)
+            hidden = bilstm(parameters, inputs, offsets, vectors)  # (words, 2 hidden)
         else:
             xp = array_namespace(inputs)
+            if vectors is not None:
+                inputs = xp.concat([inputs, vectors.distinct[as_like(vectors.rows, inputs)]], axis=1)
             hidden = xp.clip(inputs @ parameters["weight"] + parameters["bias"], 0, None)  # (words, 2 hidden)
         return segment_softmax(drop_out(hidden, self.dropout, noise) @ parameters["query"], offsets)
 

@@ -7,12 +7,13 @@ Gates stand in the order input, forget, output, candidate; axis 0 of every param
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_torch_array
+from array_api_compat import array_namespace, is_torch_array
 
-from .functional import Array, Offsets
+from .functional import Array, Ints, Offsets, as_like
 
 DIRECTIONS = np.arange(2)[:, None]
 
@@ -24,26 +25,45 @@ def initial_bilstm(rng: np.random.Generator, inputs: int, hidden: int) -> dict[s
     return {name: rng.uniform(-bound, bound, shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-def bilstm(parameters: Mapping[str, Array], inputs: Array, offsets: Offsets) -> Array:
-    """Hidden states of both directions (words, 2 hidden) of documents given as flat inputs (words, inputs)."""
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Inputs that many words share: each distinct one (distinct, width) once, and the row of each word."""
+
+    distinct: Array
+    rows: Ints  # (words,)
+
+
+def bilstm(parameters: Mapping[str, Array], inputs: Array, offsets: Offsets, vectors: Vectors | None = None) -> Array:
+    """Hidden states of both directions (words, 2 hidden) of documents given as flat inputs (words, inputs).
+
+    `vectors` are further inputs of each word, which are multiplied once for each distinct one.
+    """
     if is_torch_array(inputs):
         from .lstm_torch import bilstm_torch
 
-        return bilstm_torch(parameters, inputs, offsets)
-    return _numpy_bilstm(parameters, inputs, offsets)
+        return bilstm_torch(parameters, inputs, offsets, vectors)
+    return _numpy_bilstm(parameters["recurrent"], project(parameters, inputs, vectors), offsets)
 
 
-def _numpy_bilstm(parameters: Mapping[str, Array], inputs: Array, offsets: Offsets) -> Array:
+def project(parameters: Mapping[str, Array], inputs: Array, vectors: Vectors | None = None) -> Array:
+    """Wx + b of every word in both directions: (2, words, 4 hidden)."""
+    weight, width = parameters["input"], inputs.shape[1]
+    projected = inputs @ weight[:, :width] + parameters["bias"][:, None]
+    if vectors is None:
+        return projected
+    xp = array_namespace(inputs)
+    return projected + xp.take(vectors.distinct @ weight[:, width:], as_like(vectors.rows, inputs), axis=1)
+
+
+def _numpy_bilstm(recurrent: Array, projected: Array, offsets: Offsets) -> Array:
     """All documents step by step, longest first, so that the batch only ever shrinks and nothing is padded."""
     lengths = np.diff(offsets)
     order = np.argsort(-lengths, kind="stable")
     starts, lengths = offsets[:-1][order], lengths[order]
-    projected = inputs @ parameters["input"] + parameters["bias"][:, None]  # (2, words, 4 hidden)
-    recurrent = parameters["recurrent"]
     hidden = recurrent.shape[1]
     state = np.zeros((2, len(order), hidden), np.float32)
     cell = np.zeros_like(state)
-    output = np.empty((2, len(inputs), hidden), np.float32)
+    output = np.empty((2, offsets[-1], hidden), np.float32)
     for step in range(int(lengths.max(initial=0))):
         active = int(np.searchsorted(-lengths, -step))  # documents longer than `step`
         begin, end = starts[:active] + step, (starts + lengths)[:active] - 1 - step

@@ -18,7 +18,8 @@ import numpy as np
 import torch
 
 from .errors import MissingExtraError
-from .functional import Array, Offsets
+from .functional import Offsets
+from .lstm import Vectors, project
 from .parallel import available_threads
 
 try:
@@ -160,40 +161,40 @@ def _for_each_chunk(work: Callable[[int, Offsets, slice], None], offsets: Offset
         pass
 
 
-def _states(
-    inputs: Array, weight: Array, recurrent: Array, bias: Array, offsets: Offsets, gates: Array, cells: Array
-) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Hidden states (2, words, hidden); `gates` and `cells` are filled, if they are not empty."""
-    states = np.empty((2, len(inputs), recurrent.shape[1]), np.float32)
-
-    def work(direction: int, offsets: Offsets, words: slice) -> None:
-        x, w, b = inputs[words], weight[direction], bias[direction]
-        if len(w) > WIDE:
-            x, w = x @ w + b, w[:0]
-        kept = gates[direction, words], cells[direction, words]
-        _forward(x, w, b, recurrent[direction], offsets, direction == 1, *kept, states[direction, words])
-
-    _for_each_chunk(work, offsets)
-    return states
-
-
 class _BiLSTM(torch.autograd.Function):
+    """From inputs (words, inputs), their weight and bias; where these two are None, from projected inputs (2, words, 4 hidden)."""
+
     @staticmethod
     def forward(
-        ctx: Any, inputs: torch.Tensor, weight: torch.Tensor, recurrent: torch.Tensor, bias: torch.Tensor, offsets: Offsets
+        ctx: Any,
+        inputs: torch.Tensor,
+        recurrent: torch.Tensor,
+        weight: torch.Tensor | None,
+        bias: torch.Tensor | None,
+        offsets: Offsets,
     ) -> torch.Tensor:
-        words, hidden = len(inputs), recurrent.shape[1]
+        words, hidden = int(offsets[-1]), recurrent.shape[1]
         kept = words if any(ctx.needs_input_grad) else 0
         gates, cells = np.empty((2, kept, 4 * hidden), np.float32), np.empty((2, kept, hidden), np.float32)
-        x, w, r, b = (tensor.detach().numpy() for tensor in (inputs, weight, recurrent, bias))
-        states = torch.from_numpy(_states(x, w, r, b, offsets, gates, cells))
-        ctx.save_for_backward(inputs, weight, recurrent, states)
-        ctx.gates, ctx.cells, ctx.offsets = gates, cells, offsets
-        return states
+        states = np.empty((2, words, hidden), np.float32)
+        x, r = inputs.detach().numpy(), recurrent.detach().numpy()
+        nothing = np.empty((2, 0, 4 * hidden), np.float32), np.empty((2, 4 * hidden), np.float32)
+        w, b = nothing if weight is None or bias is None else (weight.detach().numpy(), bias.detach().numpy())
+
+        def work(direction: int, offsets: Offsets, words: slice) -> None:
+            mine = x[direction, words] if weight is None else x[words]
+            kept = gates[direction, words], cells[direction, words]
+            _forward(mine, w[direction], b[direction], r[direction], offsets, direction == 1, *kept, states[direction, words])
+
+        _for_each_chunk(work, offsets)
+        result = torch.from_numpy(states)
+        ctx.save_for_backward(inputs, recurrent, result)
+        ctx.gates, ctx.cells, ctx.offsets, ctx.projected = gates, cells, offsets, weight is None
+        return result
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        inputs, weight, recurrent, states = ctx.saved_tensors
+        inputs, recurrent, states = ctx.saved_tensors
         rows, slopes = recurrent.numpy(), gradient.contiguous().numpy()
 
         def work(direction: int, offsets: Offsets, words: slice) -> None:
@@ -201,13 +202,16 @@ class _BiLSTM(torch.autograd.Function):
             _backward(slopes[direction, words], rows[direction], offsets, direction == 1, *kept)
 
         _for_each_chunk(work, ctx.offsets)
-        to_gates = torch.from_numpy(ctx.gates)  # (2, words, 4 hidden)
-        seen = torch.cat([inputs.expand(2, -1, -1), _previous(states, ctx.offsets), torch.ones(2, len(inputs), 1)], dim=-1)
+        to_gates, before = (
+            torch.from_numpy(ctx.gates),
+            _previous(states, ctx.offsets),
+        )  # (2, words, 4 hidden), (2, words, hidden)
+        if ctx.projected:
+            return to_gates, torch.bmm(before.mT, to_gates), None, None, None
+        seen = torch.cat([inputs.expand(2, -1, -1), before, torch.ones(2, len(inputs), 1)], dim=-1)
         to_weights = torch.bmm(seen.mT, to_gates)  # (2, inputs + hidden + 1, 4 hidden), all three gradients in one product
         width = inputs.shape[1]
-        to_weight, to_recurrent, to_bias = to_weights[:, :width], to_weights[:, width:-1], to_weights[:, -1]
-        to_inputs = torch.bmm(to_gates, weight.mT).sum(0) if ctx.needs_input_grad[0] else None
-        return to_inputs, to_weight, to_recurrent, to_bias, None
+        return None, to_weights[:, width:-1], to_weights[:, :width], to_weights[:, -1], None
 
 
 def _previous(states: torch.Tensor, offsets: Offsets) -> torch.Tensor:
@@ -220,8 +224,13 @@ def _previous(states: torch.Tensor, offsets: Offsets) -> torch.Tensor:
     return before
 
 
-def bilstm_torch(parameters: Mapping[str, torch.Tensor], inputs: torch.Tensor, offsets: Offsets) -> torch.Tensor:
+def bilstm_torch(
+    parameters: Mapping[str, torch.Tensor], inputs: torch.Tensor, offsets: Offsets, vectors: Vectors | None
+) -> torch.Tensor:
     """Hidden states (words, 2 hidden), differentiable once in the parameters and the inputs."""
     weight, recurrent, bias = (parameters[name] for name in ("input", "recurrent", "bias"))
-    states = _BiLSTM.apply(inputs, weight, recurrent, bias, offsets)  # type: ignore[no-untyped-call]  # (2, words, hidden)
+    if vectors is not None or inputs.shape[1] > WIDE or inputs.requires_grad:
+        states = _BiLSTM.apply(project(parameters, inputs, vectors), recurrent, None, None, offsets)  # type: ignore[no-untyped-call]
+    else:
+        states = _BiLSTM.apply(inputs, recurrent, weight, bias, offsets)  # type: ignore[no-untyped-call]
     return torch.cat([states[0], states[1]], dim=-1)  # (words, 2 hidden)

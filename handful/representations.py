@@ -24,7 +24,7 @@ from .functional import (
     segments,
     weighted_bag,
 )
-from .lstm import bilstm, initial_bilstm
+from .lstm import Vectors, bilstm, initial_bilstm
 
 Noise = np.random.Generator | None  # switches dropout on
 
@@ -122,13 +122,17 @@ class Attention(WeightedBag):
         return self.generator.initial(rng, dim) | initial_positions(rng, self.generator.positions)
 
     def weights(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
-        texts, inputs = batch.texts, [batch.signals]
-        if self.generator.embeddings:
-            inputs.append(as_like(texts.table[texts.rows], batch.signals))
+        texts, inputs = batch.texts, batch.signals
         if self.generator.positions:
-            inputs.append(position_vectors(parameters, texts))
-        together = array_namespace(batch.signals).concat(inputs, axis=1)  # (words, signals + dim + positions)
-        return self.generator(parameters, together, texts.offsets, noise)
+            inputs = array_namespace(inputs).concat([inputs, position_vectors(parameters, texts)], axis=1)
+        vectors = word_vectors(batch) if self.generator.embeddings else None
+        return self.generator(parameters, inputs, texts.offsets, vectors, noise)
+
+
+def word_vectors(batch: Batch) -> Vectors:
+    """The vectors of a batch's words, each distinct one once."""
+    distinct, rows = distinct_words(batch.texts)
+    return Vectors(as_like(batch.texts.table[distinct], batch.signals), rows)
 
 
 ENTITIES, POSITION_NUMBERS = 2, 5  # head and tail; numbers for the position of a word from each (Zhang et al., 2017)
@@ -231,7 +235,8 @@ class SelfAttentive:
 
     def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
         texts, xp = batch.texts, array_namespace(batch.signals)
-        states = bilstm(parameters, as_like(texts.table[texts.rows], batch.signals), texts.offsets)  # (words, 2 hidden)
+        nothing = xp.zeros((len(texts.rows), 0), dtype=batch.signals.dtype)
+        states = bilstm(parameters, nothing, texts.offsets, word_vectors(batch))  # (words, 2 hidden)
         weights = segment_softmax(xp.tanh(states @ parameters["inner"]) @ parameters["outer"], texts.offsets)
         return weighted_bag(states, np.arange(len(texts.rows)), weights, texts.offsets)  # (documents, 2 hidden)
 

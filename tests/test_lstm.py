@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from handful import lstm_torch
-from handful.lstm import bilstm, initial_bilstm
+from handful.lstm import Vectors, bilstm, initial_bilstm
 
 LENGTHS = [4, 0, 1, 9, 3]
 OFFSETS = np.concatenate([[0], np.cumsum(LENGTHS)])
@@ -59,6 +59,17 @@ def test_three_lstms_agree(hidden: int, chunk: int, threads: int, width: int, mo
     torch.testing.assert_close(torch.cat([write, forget, candidate, show]), network.bias_ih_l0.grad, atol=1e-5, rtol=1e-4)
     write, forget, show, candidate = ours["input"].grad[0].T.split(hidden)
     torch.testing.assert_close(torch.cat([write, forget, candidate, show]), network.weight_ih_l0.grad, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
+def test_shared_vectors_are_inputs_like_any_other(kind) -> None:
+    rng = np.random.default_rng(0)
+    parameters = {name: kind(value) for name, value in initial_bilstm(rng, 7, 5).items()}
+    inputs, distinct = (rng.normal(size=size).astype(np.float32) for size in ((OFFSETS[-1], 3), (6, 4)))
+    rows = rng.integers(0, 6, OFFSETS[-1])
+    apart = bilstm(parameters, kind(inputs), OFFSETS, Vectors(kind(distinct), rows))
+    together = bilstm(parameters, kind(np.concatenate([inputs, distinct[rows]], axis=1)), OFFSETS)
+    np.testing.assert_allclose(np.asarray(apart), np.asarray(together), atol=1e-5)
 
 
 def test_a_document_does_not_depend_on_its_neighbours() -> None:

@@ -162,7 +162,7 @@ def _for_each_chunk(work: Callable[[int, Offsets, slice], None], offsets: Offset
 
 
 class _BiLSTM(torch.autograd.Function):
-    """From inputs (words, inputs), their weight and bias; where these two are None, from projected inputs (2, words, 4 hidden)."""
+    """From inputs (words, inputs), weight and bias; where these two are None, from projected inputs (2, words, 4 hidden)."""
 
     @staticmethod
     def forward(

@@ -157,7 +157,8 @@ def _for_each_chunk(work: Callable[[int, Offsets, slice], None], offsets: Offset
         begin, end = int(offsets[first]), int(offsets[last])
         jobs += [(direction, offsets[first : last + 1] - begin, slice(begin, end)) for direction in (0, 1)]
     threads = available_threads() if offsets[-1] > CHUNK else 1  # a small batch is done before a thread has woken up
-    for _ in map(work, *zip(*jobs, strict=True)) if threads == 1 else _pool(threads).map(work, *zip(*jobs, strict=True)):
+    run = map if threads == 1 else _pool(threads).map
+    for _ in run(lambda job: work(*job), jobs):
         pass
 
 
@@ -196,16 +197,17 @@ class _BiLSTM(torch.autograd.Function):
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         inputs, recurrent, states = ctx.saved_tensors
         rows, slopes = recurrent.numpy(), gradient.contiguous().numpy()
+        gates, ctx.gates = ctx.gates, None  # overwritten below by the gradient: good for one pass
+        if gates is None:
+            raise RuntimeError("The compiled LSTM can be differentiated once: run it again for another backward pass.")
 
         def work(direction: int, offsets: Offsets, words: slice) -> None:
-            kept = ctx.gates[direction, words], ctx.cells[direction, words]
+            kept = gates[direction, words], ctx.cells[direction, words]
             _backward(slopes[direction, words], rows[direction], offsets, direction == 1, *kept)
 
         _for_each_chunk(work, ctx.offsets)
-        to_gates, before = (
-            torch.from_numpy(ctx.gates),
-            _previous(states, ctx.offsets),
-        )  # (2, words, 4 hidden), (2, words, hidden)
+        to_gates = torch.from_numpy(gates)  # (2, words, 4 hidden)
+        before = _previous(states, ctx.offsets)  # (2, words, hidden)
         if ctx.projected:
             return to_gates, torch.bmm(before.mT, to_gates), None, None, None
         seen = torch.cat([inputs.expand(2, -1, -1), before, torch.ones(2, len(inputs), 1)], dim=-1)

@@ -89,3 +89,17 @@ def test_extreme_inputs_stay_finite() -> None:
     assert torch.isfinite(states).all()
     assert states.abs().max() <= 1
     np.testing.assert_allclose(bilstm(arrays, inputs, offsets), states, atol=1e-6)
+
+
+def test_documents_without_words() -> None:
+    parameters = {name: torch.from_numpy(value) for name, value in initial_bilstm(np.random.default_rng(0), 2, 25).items()}
+    assert bilstm(parameters, torch.empty(0, 2), np.array([0, 0, 0])).shape == (0, 50)
+
+
+def test_a_second_backward_pass_is_refused_not_wrong() -> None:
+    arrays = initial_bilstm(np.random.default_rng(0), 2, 25)
+    parameters = {name: torch.tensor(value, requires_grad=True) for name, value in arrays.items()}
+    total = bilstm(parameters, torch.ones(3, 2), np.array([0, 3])).sum()
+    total.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="differentiated once"):
+        total.backward()

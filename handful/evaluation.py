@@ -17,7 +17,7 @@ from .model import EpisodeBatch, FewShotModel
 from .parallel import one_torch_thread, parallel_map
 from .progress import track
 
-Floats = np.ndarray[Any, Any]
+Values = np.ndarray[Any, Any]  # one number an episode
 NORMAL_95 = 1.959964  # two-sided 95 % of a normal distribution
 BATCH = 8  # episodes in one pass: more gains no speed and costs memory
 CHUNK = 40  # episodes of one parallel job; not a function of the number of workers, so that results are not either
@@ -32,7 +32,7 @@ class Score:
     episodes: int
 
     @classmethod
-    def of(cls, values: Floats) -> Score:
+    def of(cls, values: Values) -> Score:
         """From one value an episode."""
         deviation = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
         return cls(float(np.mean(values)), NORMAL_95 * deviation / len(values) ** 0.5, len(values))
@@ -41,14 +41,14 @@ class Score:
         return f"{100 * self.mean:.1f} ± {100 * self.ci95:.1f}"
 
 
-def paired_difference(first: Floats, second: Floats) -> Score:
+def paired_difference(first: Values, second: Values) -> Score:
     """Mean of first - second over the same episodes: far narrower than the difference of two intervals."""
     if len(first) != len(second):
         raise SettingError(f"A paired difference needs the same episodes: {len(first)} and {len(second)} were given.")
     return Score.of(np.asarray(first) - np.asarray(second))
 
 
-def score_batch(model: FewShotModel, prepared: EpisodeBatch) -> tuple[Floats, Floats]:
+def score_batch(model: FewShotModel, prepared: EpisodeBatch) -> tuple[Values, Values]:
     """Accuracy and loss of each episode of a batch."""
     logits = np.asarray(model.logits(prepared))  # (episodes, queries, classes)
     right = logits.argmax(-1) == prepared.query_targets.argmax(-1)
@@ -67,15 +67,15 @@ def prepare_batches(
             yield model.prepare(texts, together[start : start + size])
 
 
-def _evaluate_chunk(model: FewShotModel, texts: Texts, sampler: EpisodeSampler, indices: Sequence[int]) -> Floats:
-    """Accuracies of some episodes, in torch without gradients where it is installed (the compiled LSTM), else in NumPy."""
+def _evaluate_chunk(model: FewShotModel, texts: Texts, sampler: EpisodeSampler, indices: Sequence[int]) -> Values:
+    """Accuracies of some episodes."""
     scored = [score_batch(model, prepared) for prepared in prepare_batches(model, texts, sampler, indices)]
     return np.concatenate([accuracies for accuracies, _ in scored])
 
 
 def evaluate(
     model: FewShotModel, texts: Texts, sampler: EpisodeSampler, episodes: int = 1000, workers: int = 1, quiet: bool = False
-) -> Floats:
+) -> Values:
     """Accuracy of each of the episodes 0, 1, ... of the sampler: the same numbers for any number of workers."""
     chunks = [range(start, min(start + CHUNK, episodes)) for start in range(0, episodes, CHUNK)]
     results = parallel_map(_evaluate_chunk, ((model, texts, sampler, chunk) for chunk in chunks), workers)

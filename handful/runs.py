@@ -179,7 +179,7 @@ def evaluate_run(
     if settings.model.train_vectors:
         texts = replace(texts, table=load_vectors_over(folder, material.corpus.vocabulary, texts.table))
     start = time.perf_counter()
-    fast = model.to_torch() if find_spec("torch") else model
+    fast = model.to_torch() if find_spec("torch") else model  # the compiled LSTM; NumPy gives the same, more slowly
     accuracies = evaluate(fast, texts, sampler, episodes, workers, quiet)
     return Evaluation(accuracies, sampler.queries_used, time.perf_counter() - start)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from .errors import ModelError
 from .evaluation import Score, evaluate, paired_difference
 from .functional import Floats
 from .model import VECTORS, FewShotModel, ModelSettings
+from .signatures import SignatureSettings
 from .storage import (
     CHECKPOINT,
     CONFIG,
@@ -51,6 +52,18 @@ class RunSettings:
     episode: EpisodeSpec = field(default_factory=EpisodeSpec)
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+
+
+def settings_from_options(options: Mapping[str, Any]) -> RunSettings:
+    """Flat options, by their names and in their forms on the command line and in presets, as the nested settings of a run."""
+    options = {**options, "signals": tuple(name for name in options.get("signals", "s,t").split(",") if name)}
+
+    def pick(kind: type[Any], **more: Any) -> Any:
+        return kind(**{field.name: options[field.name] for field in fields(kind) if field.name in options}, **more)
+
+    model = pick(ModelSettings, signature=pick(SignatureSettings))
+    run: RunSettings = pick(RunSettings, episode=pick(EpisodeSpec), model=model, training=pick(TrainingSettings))
+    return run
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,64 +1,27 @@
-"""The command line: every command is one call into the library."""
+"""Meta-learning: train, evaluate, and the demonstration of both."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from . import __version__
-from .errors import HandfulError
+from .common import options_of
 
-
-class _Group(click.Group):
-    """Turns Handful's errors into one line and exit code 2."""
-
-    def invoke(self, context: click.Context) -> Any:
-        try:
-            return super().invoke(context)
-        except HandfulError as error:
-            click.echo(f"Error: {error}", err=True)
-            context.exit(2)
-
-
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.version_option(__version__)
-def main() -> None:
-    """Text classification from a handful of examples.
-
-    \b
-    handful demo                                        see it work
-    handful train --data reuters --out runs/reuters     meta-train the attention generator
-    handful evaluate runs/reuters --json                test it on unseen classes
-    """
-
-
-def _options(*options: Callable[..., Any]) -> Callable[..., Any]:
-    """Several options as one decorator, in the order they are written."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-DATA_OPTIONS = _options(
+DATA_OPTIONS = options_of(
     click.option("--data", default="demo", help="demo, a file of JSON lines, or a name in the folder HANDFUL_DATA."),
     click.option("--split", help="JSON file with the classes of train, val and test; by default the one beside the data."),
     click.option("--skip-empty", is_flag=True, help="Leave texts without a word out, instead of stopping at them."),
     click.option("--longest", default=500, help="Words kept of a text."),
 )
-EPISODE_OPTIONS = _options(
+EPISODE_OPTIONS = options_of(
     click.option("--way", default=5, help="Classes of an episode."),
     click.option("--shot", default=1, help="Labelled examples a class."),
     click.option("--queries", default=25, help="Queries a class."),
 )
-MODEL_OPTIONS = _options(
+MODEL_OPTIONS = options_of(
     click.option("--representation", default="attention", help="mean, idf, cnn, lstm or attention."),
     click.option(
         "--head", default="ridge", help="ridge, logistic, nearest, centroid, prototype, routing, induction, maml or finetune."
@@ -81,7 +44,7 @@ MODEL_OPTIONS = _options(
     ),
     click.option("--embeddings", is_flag=True, help="Show the attention generator the word vectors too."),
 )
-SIGNATURE_OPTIONS = _options(
+SIGNATURE_OPTIONS = options_of(
     click.option("--estimator", default="count", help="Of P(class | word): softmax, ridge or count."),
     click.option("--measure", default="entropy", help="t from P(class | word): entropy (its inverse), or max (ridge only)."),
     click.option("--epsilon", default=1e-3, help="ε of s(x)."),
@@ -90,7 +53,7 @@ SIGNATURE_OPTIONS = _options(
     click.option("--tolerance", default=0.1, help="Gradient norm at which the softmax classifier stops."),
     click.option("--stop", default="relative", help="That norm relative to the first one, or absolute."),
 )
-TRAINING_OPTIONS = _options(
+TRAINING_OPTIONS = options_of(
     click.option("--learning-rate", default=1e-3),
     click.option("--episodes", default=100, help="Episodes an epoch."),
     click.option("--tasks", default=1, help="Episodes of one update."),
@@ -102,7 +65,7 @@ TRAINING_OPTIONS = _options(
 
 
 def _list_presets(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    from .presets import load_preset, preset_names
+    from ..presets import load_preset, preset_names
 
     if wanted:
         for name in preset_names():
@@ -110,7 +73,7 @@ def _list_presets(context: click.Context, _: click.Parameter, wanted: bool) -> N
         context.exit()
 
 
-@main.command()
+@click.command()
 @click.option(
     "--list-presets", is_flag=True, is_eager=True, expose_value=False, callback=_list_presets, help="Show all presets."
 )
@@ -133,14 +96,14 @@ def train(context: click.Context, /, preset: str | None, out: Path, as_json: boo
     handful train --data reuters --shot 5 --vectors wordllama+glove.npz --out runs/reuters
     handful train --data my.jsonl --split my.split.json --preset idf-rr --out runs/idf
     """
-    from .presets import load_preset
-    from .runs import train_run
-    from .training import badness
+    from ..presets import load_preset
+    from ..runs import settings_from_options, train_run
+    from ..training import badness
 
     named = load_preset(preset).items() if preset else ()
     default = click.core.ParameterSource.DEFAULT
     options |= {name: value for name, value in named if context.get_parameter_source(name) is default}
-    settings = _run_settings(options)
+    settings = settings_from_options(options)
     history = train_run(settings, out, quiet=quiet)
     best = min(history, key=lambda line: badness(line, settings.training), default={})
     if as_json:
@@ -152,25 +115,7 @@ def train(context: click.Context, /, preset: str | None, out: Path, as_json: boo
         click.echo(f"{out}: this method has nothing to learn in training; test it with handful evaluate.")
 
 
-def _run_settings(options: dict[str, Any]) -> Any:
-    """Flat options as the nested settings of a run."""
-    from dataclasses import fields
-
-    from .episodes import EpisodeSpec
-    from .model import ModelSettings
-    from .runs import RunSettings
-    from .signatures import SignatureSettings
-    from .training import TrainingSettings
-
-    def pick(kind: type[Any], **more: Any) -> Any:
-        return kind(**{field.name: options[field.name] for field in fields(kind) if field.name in options}, **more)
-
-    options["signals"] = tuple(name for name in options["signals"].split(",") if name)
-    model = pick(ModelSettings, signature=pick(SignatureSettings))
-    return pick(RunSettings, episode=pick(EpisodeSpec), model=model, training=pick(TrainingSettings))
-
-
-@main.command()
+@click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--against", type=click.Path(path_type=Path), help="Another run: the paired difference over the same episodes.")
 @click.option("--part", default="test", type=click.Choice(["train", "val", "test"]), help="Classes to test on.")
@@ -192,7 +137,7 @@ def evaluate(runs: tuple[Path, ...], against: Path | None, as_json: bool, **opti
     handful evaluate runs/demo --against runs/idf --json
     handful evaluate runs/seed0 runs/seed1 runs/seed2
     """
-    from .runs import evaluation_report, over_seeds
+    from ..runs import evaluation_report, over_seeds
 
     reports = [evaluation_report(run, against, **options) for run in runs]
     for report in reports:
@@ -212,7 +157,7 @@ def _evaluation_sentence(report: dict[str, Any], against: Path | None) -> str:
     return sentence.format(**report, against=against)
 
 
-@main.command()
+@click.command()
 @click.option("--episodes", default=1000, help="Test episodes.")
 @click.option("--seed", default=0)
 @click.option("--quiet", is_flag=True, help="No progress bar.")
@@ -222,30 +167,6 @@ def demo(episodes: int, seed: int, quiet: bool) -> None:
     \b
     handful demo
     """
-    from .demo import print_demo
+    from ..demo import print_demo
 
     print_demo(episodes, seed, quiet)
-
-
-@main.group()
-def vectors() -> None:
-    """Make word vectors."""
-
-
-@vectors.command()
-@click.option("--encoder", default="minilm", help="minilm (packaged), a folder, or a name on the Hugging Face hub.")
-@click.option("--words", default=60_000, help="How many of the most frequent English words.")
-@click.option("--dim", default=256, help="Numbers of a vector, by principal components.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The table, an .npz file.")
-def distill(encoder: str, words: int, dim: int, out: Path) -> None:
-    """Make a static word table from an encoder: each frequent word's own vector, without the common components.
-
-    \b
-    handful vectors distill --out minilm.npz
-    handful train --vectors wordllama+minilm.npz:raw --out runs/both
-    """
-    from .embeddings.contextual import distilled_file
-
-    table = distilled_file(encoder, words, dim)
-    out.write_bytes(table.read_bytes())
-    click.echo(f"{out}: {words} words, {dim} numbers each.")

@@ -1,0 +1,26 @@
+"""The command line: every command is one call into the library, which is imported when the command runs."""
+
+from __future__ import annotations
+
+import click
+
+from .. import __version__
+from .common import Group
+from .meta import demo, evaluate, train
+from .vectors import vectors
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.version_option(__version__)
+def main() -> None:
+    """Text classification from a handful of examples.
+
+    \b
+    handful demo                                        see it work
+    handful train --data reuters --out runs/reuters     meta-train the attention generator
+    handful evaluate runs/reuters --json                test it on unseen classes
+    """
+
+
+for _command in (demo, train, evaluate, vectors):
+    main.add_command(_command)

@@ -33,6 +33,14 @@ def ragged_positions(starts: Ints, lengths: Ints) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
+class Pieces:
+    """What an encoder reads of each word of a vocabulary: word i is `ids[offsets[i]:offsets[i + 1]]`."""
+
+    ids: Ints
+    offsets: Offsets
+
+
+@dataclass(frozen=True, eq=False)
 class Texts:
     """Ragged documents. A word's id serves the statistics, its row the vectors: the same number for a static table."""
 
@@ -41,6 +49,7 @@ class Texts:
     table: Floats  # (rows, dim)
     rows: Ints  # (words,)
     positions: Ints  # (words, entities): where a word stands from each entity of its text; no column for plain texts
+    pieces: Pieces | None = None  # of the word ids, where an encoder is trained
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -66,7 +75,9 @@ class Texts:
 
 def join_texts(parts: Sequence[Texts]) -> Texts:
     """The documents of several parts that share one table, one part after the other."""
-    words = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "rows", "positions")}
+    words: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "rows", "positions")
+    }
     lengths = np.concatenate([part.lengths for part in parts])
     return replace(parts[0], **words, offsets=np.concatenate([[0], np.cumsum(lengths)]))
 

@@ -29,7 +29,7 @@ except ImportError as error:  # torch alone is not the whole extra
 
 ONE, TWO, HALF = np.float32(1), np.float32(2), np.float32(0.5)
 LIMIT = np.float32(80)  # exp(±80) still fits single precision
-LOG2_E = np.float32(np.log2(np.e))
+LOG2_E = np.float32(1 / np.log(2))
 LN2_HIGH = np.float32(np.round(np.log(2) * 512) / 512)  # few bits, so that n · LN2_HIGH is exact
 LN2_LOW = np.float32(np.log(2) - float(LN2_HIGH))
 TAYLOR_2, TAYLOR_3, TAYLOR_4, TAYLOR_5, TAYLOR_6 = (np.float32(1 / factorial(k)) for k in range(2, 7))

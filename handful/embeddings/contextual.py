@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, MissingExtraError
-from ..functional import Floats
+from ..corpus import Pieces, Texts, make_corpus, ragged_positions
+from ..errors import DataError, MissingExtraError, SettingError
+from ..functional import Floats, Ints, Offsets, as_like, weighted_bag
 from ..progress import track
 
 PACKAGED = "minilm"
@@ -34,7 +36,8 @@ class Encoder:
     batch: int = 32  # windows
 
     @cached_property
-    def _folder(self) -> str:
+    def folder(self) -> str:
+        """Where its files are, or its name on the hub."""
         if self.source != PACKAGED:
             return self.source
         try:
@@ -43,16 +46,10 @@ class Encoder:
             raise MissingExtraError("The packaged encoder", "contextual") from error
         return str(get_model_path())
 
-    @cached_property
+    @property
     def _parts(self) -> tuple[Any, Any]:
         try:
-            from transformers import AutoModel, AutoTokenizer
-            from transformers.utils import logging
-        except ImportError as error:
-            raise MissingExtraError("A contextual encoder", "contextual") from error
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        try:
-            return AutoTokenizer.from_pretrained(self._folder), AutoModel.from_pretrained(self._folder).eval()
+            return _tokenizer_and_module(self.folder)
         except (OSError, ValueError) as error:
             raise DataError(f"There is no encoder {self.source!r}: give minilm, a folder, or a name on the hub.") from error
 
@@ -70,61 +67,152 @@ class Encoder:
             digest.update(np.ascontiguousarray(tensor.float().numpy()).tobytes())
         return digest.hexdigest()[:16]
 
+    def initial(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The pre-trained parameters that its word vectors depend on, by name."""
+        named = self._parts[1].named_parameters()
+        return {name: value.detach().float().numpy().copy() for name, value in named if not name.startswith("pooler.")}
+
     @cached_property
     def _limit(self) -> int:
         """Pieces of a window, without the special tokens."""
         tokenizer, model = self._parts
         longest = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", 512))
-        return int(longest) - int(tokenizer.num_special_tokens_to_add())
+        return int(longest) - sum(len(tokens) for tokens in self._special)
+
+    @cached_property
+    def _special(self) -> tuple[list[int], list[int]]:
+        """Tokens before and after a text."""
+        whole = self._parts[0](["a"], is_split_into_words=True)
+        inside = [place for place, word in enumerate(whole.word_ids(0)) if word is not None]
+        return whole["input_ids"][: inside[0]], whole["input_ids"][inside[-1] + 1 :]
+
+    def pieces(self, words: Sequence[str]) -> Pieces:
+        """The pieces of each word; none for a space."""
+        single = [[word[:LONGEST_WORD]] for word in words]
+        found = self._parts[0](single, is_split_into_words=True, add_special_tokens=False)["input_ids"] if single else []
+        fitting = [ids[: self._limit] for ids in found]
+        offsets = np.concatenate([[0], np.cumsum([len(ids) for ids in fitting], dtype=np.int64)])
+        return Pieces(np.array([piece for ids in fitting for piece in ids], np.int64), offsets)
 
     def encode(self, documents: Sequence[Sequence[str]]) -> list[Floats]:
         """The vectors of each document's words: (words, dim); zeros for a word without a piece, such as a space."""
-        texts = [[word[:LONGEST_WORD] for word in words] for words in documents]
-        windows = [(number, *window) for number, words in enumerate(texts) for window in self._windows(words)]
-        results = [np.zeros((len(words), self.dim), np.float32) for words in texts]
-        windows.sort(key=lambda window: window[2] - window[1])  # of like length together: little padding
-        for first in range(0, len(windows), self.batch):
-            together = windows[first : first + self.batch]
-            encoded = self._encode_windows([texts[number][begin:end] for number, begin, end, *_ in together])
-            for (number, begin, _, keep_from, keep_to), vectors in zip(together, encoded, strict=True):
-                results[number][keep_from:keep_to] = vectors[keep_from - begin : keep_to - begin]
+        import torch
+
+        results: list[Floats] = []
+        with torch.inference_mode():
+            for first in range(0, len(documents), 8 * self.batch):  # of like length together, within what memory holds
+                texts = self._texts(documents[first : first + 8 * self.batch])
+                results += np.split(self.word_vectors(texts).numpy(), texts.offsets[1:-1])
         return results
 
-    def _windows(self, words: list[str]) -> Iterator[tuple[int, int, int, int]]:
+    def _texts(self, documents: Sequence[Sequence[str]]) -> Texts:
+        corpus = make_corpus(documents, [""] * len(documents), longest=max(map(len, documents)))
+        return replace(corpus.texts(np.empty((0, 0), np.float32)), pieces=self.pieces(corpus.vocabulary.words))
+
+    def word_vectors(self, texts: Texts, parameters: Mapping[str, Any] | None = None) -> Any:
+        """A tensor with the vector of each word, (words, dim), differentiable in the parameters, if given."""
+        reading = self._read(texts, parameters)
+        return _means(reading.states, reading.places, reading.starts)
+
+    def first_vectors(self, texts: Texts, parameters: Mapping[str, Any] | None = None) -> Any:
+        """A tensor with the vector of the first special token of each text, (documents, dim); the mean of its windows'."""
+        reading = self._read(texts, parameters)
+        return _means(reading.states, reading.firsts, reading.window_starts)
+
+    def _read(self, texts: Texts, parameters: Mapping[str, Any] | None) -> _Reading:
+        """Run the encoder over the windows of the texts, those of like length together, so that there is little padding."""
+        import torch
+
+        counts, flat = pieces_of(texts)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        windows = [window for document in pairwise(texts.offsets) for window in self._windows(starts, *document)]
+        sizes = np.array([starts[end] - starts[begin] for begin, end, *_ in windows], np.int64)
+        places, firsts, states, done = np.zeros(len(flat), np.int64), np.zeros(len(windows), np.int64), [], 0
+        for chosen in _batches(sizes, self.batch):
+            rows = [flat[starts[windows[i][0]] : starts[windows[i][1]]] for i in chosen]
+            hidden = self._states(rows, parameters)  # (windows, longest, dim)
+            for number, i in enumerate(chosen):
+                begin, _, keep_from, keep_to = windows[i]
+                firsts[i] = done + number * hidden.shape[1]
+                inside = np.arange(starts[keep_from], starts[keep_to])
+                places[inside] = firsts[i] + len(self._special[0]) + inside - starts[begin]
+            states.append(hidden.reshape(-1, hidden.shape[-1]))
+            done += len(states[-1])
+        window_starts = np.searchsorted([window[0] for window in windows], texts.offsets)
+        together = torch.cat(states) if states else torch.zeros((0, self.dim))
+        return _Reading(together, places, starts, firsts, window_starts)
+
+    def _windows(self, starts: Ints, first: int, last: int) -> Iterator[tuple[int, int, int, int]]:
         """Stretches of words that fit the encoder: begin, end, and the part of it whose vectors are kept."""
-        if not words:
-            return
-        pieces = self._parts[0](words, is_split_into_words=True, add_special_tokens=False, truncation=False, verbose=False)
-        counts = np.bincount([word for word in pieces.word_ids(0) if word is not None], minlength=len(words))
-        ends = np.concatenate([[0], np.cumsum(counts)])
-        begin = keep_from = 0
-        while True:
-            end = max(begin + 1, int(np.searchsorted(ends, ends[begin] + self._limit, side="right")) - 1)
-            if end >= len(words):
-                yield begin, len(words), keep_from, len(words)
+        begin = keep_from = int(first)
+        while keep_from < last:
+            end = int(np.searchsorted(starts, starts[begin] + self._limit, side="right")) - 1
+            if end >= last:
+                yield begin, int(last), keep_from, int(last)
                 return
             following = max(begin + 1, end - OVERLAP)
             middle = (following + end) // 2
             yield begin, end, keep_from, middle
             begin, keep_from = following, middle
 
-    def _encode_windows(self, windows: list[list[str]]) -> list[Floats]:
+    def _states(self, rows: list[Ints], parameters: Mapping[str, Any] | None) -> Any:
+        """The last hidden layer over rows of pieces: (rows, longest, dim)."""
         import torch
 
-        tokenizer, model = self._parts
-        pieces = tokenizer(windows, is_split_into_words=True, padding=True, truncation=True, return_tensors="pt")
-        with torch.inference_mode():
-            hidden = model(**pieces).last_hidden_state.float().numpy()  # (windows, pieces, dim)
-        results: list[Floats] = []
-        for number, words in enumerate(windows):
-            word_of = [(piece, word) for piece, word in enumerate(pieces.word_ids(number)) if word is not None]
-            total, counts = np.zeros((len(words), hidden.shape[-1]), np.float32), np.zeros((len(words), 1), np.float32)
-            if word_of:
-                where, which = np.array(word_of).T
-                np.add.at(total, which, hidden[number, where])
-                np.add.at(counts, which, 1)
-            results.append((total / np.maximum(counts, 1)).astype(np.float32))
-        return results
+        (before, after), tokenizer_pad = self._special, self._parts[0].pad_token_id or 0
+        longest = max(len(row) for row in rows) + len(before) + len(after)
+        inputs = np.full((len(rows), longest), tokenizer_pad, np.int64)
+        mask = np.zeros((len(rows), longest), np.int64)
+        for number, row in enumerate(rows):
+            filled = np.concatenate([before, row, after])
+            inputs[number, : len(filled)], mask[number, : len(filled)] = filled, 1
+        named = {"input_ids": torch.from_numpy(inputs), "attention_mask": torch.from_numpy(mask)}
+        module = self._parts[1]
+        if parameters is None:
+            return module(**named).last_hidden_state.float()
+        return torch.func.functional_call(module, dict(parameters), args=(), kwargs=named).last_hidden_state
+
+
+@cache
+def _tokenizer_and_module(folder: str) -> tuple[Any, Any]:
+    try:
+        from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
+    except ImportError as error:
+        raise MissingExtraError("A contextual encoder", "contextual") from error
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    return AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """Hidden states of windows one after the other, and where in them things are."""
+
+    states: Any  # (places, dim)
+    places: Ints  # of each piece
+    starts: Offsets  # of each word among the pieces
+    firsts: Ints  # of the first special token of each window
+    window_starts: Offsets  # of each document among the windows
+
+
+def pieces_of(texts: Texts) -> tuple[Ints, Ints]:
+    """How many pieces each word has, and the pieces, one text after the other."""
+    if texts.pieces is None:
+        raise SettingError("An encoder can be trained where it reads the words itself, not on vectors that were made before.")
+    counts = np.diff(texts.pieces.offsets)[texts.ids]
+    return counts, texts.pieces.ids[ragged_positions(texts.pieces.offsets[texts.ids], counts)]
+
+
+def _batches(sizes: Ints, most: int) -> Iterator[Ints]:
+    order = np.argsort(sizes, kind="stable")
+    yield from (order[first : first + most] for first in range(0, len(order), most))
+
+
+def _means(states: Any, places: Ints, offsets: Offsets) -> Any:
+    """The mean state of each stretch of places: (stretches, dim)."""
+    counts = np.diff(offsets)
+    weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
+    return weighted_bag(states, places, as_like(weights, states), offsets)
 
 
 def cache_folder() -> Path:

@@ -21,8 +21,8 @@ import torch
 
 from handful.corpus import Corpus, make_corpus
 from handful.episodes import EpisodeSampler, EpisodeSpec
-from handful.evaluation import BATCH, evaluate
-from handful.model import FewShotModel, ModelSettings
+from handful.evaluation import evaluate
+from handful.model import AT_ONCE, FewShotModel, ModelSettings
 from handful.parallel import one_torch_thread
 from handful.training import TrainingSettings, _restore_adam, _step
 
@@ -94,17 +94,17 @@ def measure(name: str, shape: Shape, rounds: int) -> None:
 
     def train_episodes() -> None:
         with one_torch_thread():
-            for index in range(BATCH):
+            for index in range(AT_ONCE):
                 _step(learner, optimizer, texts, sampler, [index])
 
     jobs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         "train": (train_yard, train_episodes),
-        "test": (test_yard, lambda: evaluate(model, texts, tester, BATCH, quiet=True)),
+        "test": (test_yard, lambda: evaluate(model, texts, tester, AT_ONCE, quiet=True)),
     }
     for job, (yard, engine) in jobs.items():
         yard()
         engine()  # compile, allocate
-        pairs = [(statistics.median(seconds(yard) for _ in range(5)), seconds(engine) / BATCH) for _ in range(rounds)]
+        pairs = [(statistics.median(seconds(yard) for _ in range(5)), seconds(engine) / AT_ONCE) for _ in range(rounds)]
         ratio = statistics.median(mine / bare for bare, mine in pairs)
         bare, mine = (statistics.median(column) for column in zip(*pairs, strict=True))
         print(

@@ -14,12 +14,11 @@ from .episodes import EpisodeSampler
 from .errors import SettingError
 from .functional import cross_entropy
 from .model import EpisodeBatch, FewShotModel
-from .parallel import one_torch_thread, parallel_map
+from .parallel import parallel_map, torch_threads
 from .progress import track
 
 Values = np.ndarray[Any, Any]  # one number an episode
 NORMAL_95 = 1.959964  # two-sided 95 % of a normal distribution
-BATCH = 8  # episodes in one pass: more gains no speed and costs memory
 CHUNK = 40  # episodes of one parallel job; not a function of the number of workers, so that results are not either
 
 
@@ -57,14 +56,14 @@ def score_batch(model: FewShotModel, prepared: EpisodeBatch) -> tuple[Values, Va
 
 
 def prepare_batches(
-    model: FewShotModel, texts: Texts, sampler: EpisodeSampler, indices: Sequence[int], size: int = BATCH
+    model: FewShotModel, texts: Texts, sampler: EpisodeSampler, indices: Sequence[int]
 ) -> Iterator[EpisodeBatch]:
     """Episodes in batches; those of a batch have the same number of queries."""
     episodes = (sampler[index] for index in indices)
     for _, alike in groupby(episodes, key=lambda episode: len(episode.query)):
         together = list(alike)
-        for start in range(0, len(together), size):
-            yield model.prepare(texts, together[start : start + size])
+        for start in range(0, len(together), model.at_once):
+            yield model.prepare(texts, together[start : start + model.at_once])
 
 
 def _evaluate_chunk(model: FewShotModel, texts: Texts, sampler: EpisodeSampler, indices: Sequence[int]) -> Values:
@@ -79,5 +78,5 @@ def evaluate(
     """Accuracy of each of the episodes 0, 1, ... of the sampler: the same numbers for any number of workers."""
     chunks = [range(start, min(start + CHUNK, episodes)) for start in range(0, episodes, CHUNK)]
     results = parallel_map(_evaluate_chunk, ((model, texts, sampler, chunk) for chunk in chunks), workers)
-    with one_torch_thread():
+    with torch_threads(model.threads):
         return np.concatenate(list(track(results, "Testing", len(chunks), quiet)))

@@ -22,8 +22,10 @@ BAG_CHUNK = 1 << 16  # words gathered at once by the NumPy bag: bounds its memor
 
 
 def as_like(values: Array, like: Array) -> Array:
-    """A NumPy array as an array of the kind of `like` (no copy); a tensor stays what it is."""
-    return values if is_torch_array(values) else array_namespace(like).asarray(values)
+    """An array as one of the kind of `like`, without a copy."""
+    if is_torch_array(values):
+        return values if is_torch_array(like) else values.detach().numpy()
+    return array_namespace(like).asarray(values)
 
 
 def segments(offsets: Offsets) -> Ints:

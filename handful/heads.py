@@ -175,9 +175,16 @@ def initial_layers(rng: np.random.Generator, widths: tuple[int, ...]) -> dict[st
 
 
 def perceptron(parameters: Parameters, vectors: Array, dropout: float, noise: Noise) -> Array:
-    """One hidden layer of ReLU units with dropout, and a linear output."""
-    hidden = array_namespace(vectors).clip(vectors @ parameters["weight0"] + parameters["bias0"], 0, None)
-    return drop_out(hidden, dropout, noise) @ parameters["weight1"] + parameters["bias1"]
+    """Layers of ReLU units with dropout, if any, and a linear output."""
+    for number in range(last_layer(parameters)):
+        units = array_namespace(vectors).clip(vectors @ parameters[f"weight{number}"] + parameters[f"bias{number}"], 0, None)
+        vectors = drop_out(units, dropout, noise)
+    return vectors @ parameters[f"weight{last_layer(parameters)}"] + parameters[f"bias{last_layer(parameters)}"]
+
+
+def last_layer(parameters: Parameters) -> int:
+    """The number of the output layer."""
+    return max(int(name.removeprefix("weight")) for name in parameters if name.startswith("weight"))
 
 
 @dataclass(frozen=True)

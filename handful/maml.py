@@ -11,7 +11,7 @@ import numpy as np
 from .attention import Parameters
 from .errors import MissingExtraError
 from .functional import Array, cross_entropy
-from .heads import initial_layers, part_of, perceptron
+from .heads import initial_layers, last_layer, part_of, perceptron
 from .representations import Batch, Noise, Representation
 
 
@@ -27,11 +27,11 @@ class Maml:
     first_order: bool = False
     steps: int = 10
     rate: float = 0.1
-    hidden: int = 300
+    hidden: int = 300  # 0: a softmax layer alone
     dropout: float = 0.1
 
     def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
-        return initial_layers(rng, (width, self.hidden, 1))
+        return initial_layers(rng, (width, self.hidden, 1) if self.hidden else (width, 1))
 
     def adapt(
         self, representation: Representation, parameters: Parameters, support: Batch, targets: Array, noise: Noise = None
@@ -65,7 +65,8 @@ class Maml:
 
 def for_each_task(parameters: Parameters, targets: Array) -> dict[str, Array]:
     """Every parameter along a first axis of tasks, the one output of the network along the classes of `targets`."""
-    outputs = ("head.weight1", "head.bias1")
+    last = last_layer(part_of(parameters, "head"))
+    outputs = (f"head.weight{last}", f"head.bias{last}")
     return {
         name: value.expand(len(targets), *value.shape[:-1], targets.shape[-1] if name in outputs else value.shape[-1])
         for name, value in parameters.items()

@@ -10,18 +10,21 @@ import numpy as np
 
 from .attention import AttentionGenerator, Parameters
 from .corpus import LONGEST, Texts, join_texts
+from .embeddings.contextual import Encoder, encoder_of
 from .episodes import Episode, SourcePool
 from .errors import MissingExtraError, SettingError
 from .finetuning import Finetune
-from .functional import Array, Floats, Ints, cross_entropy, one_hot
+from .functional import Array, Floats, Ints, as_like, cross_entropy, one_hot
 from .heads import Centroid, Distance, Head, Induction, Logistic, Nearest, Prototype, Ridge, Routing, Scorer, part_of
 from .maml import Maml
+from .parallel import available_threads
 from .representations import (
     ENTITIES,
     POSITION_NUMBERS,
     Attention,
     Batch,
     Cnn,
+    FirstToken,
     Idf,
     Mean,
     Representation,
@@ -35,9 +38,12 @@ from .signatures import SignatureSettings, measure_signals
 class ModelSettings:
     """Everything that decides what a model computes, but for its parameters."""
 
-    representation: Literal["mean", "idf", "cnn", "lstm", "attention"] = "attention"
+    representation: Literal["mean", "idf", "cnn", "lstm", "cls", "attention"] = "attention"
     head: Literal["ridge", "logistic", "nearest", "centroid", "prototype", "routing", "induction", "maml", "finetune"] = "ridge"
     first_order: bool = False  # maml: leave second derivatives out
+    inner_steps: int = 10  # maml
+    inner_rate: float = 0.1  # maml
+    hidden: int = 300  # maml: ReLU units; 0 for a softmax layer alone
     classes: int = 0  # finetune: of the training corpus; a run fills it in
     distance: Distance = "euclidean"  # of nearest, centroid, prototype and routing
     signals: tuple[str, ...] = ("s", "t")
@@ -46,9 +52,19 @@ class ModelSettings:
     positions: bool = False  # show attention and cnn where a word stands from head and tail, for relations
     signature: SignatureSettings = field(default_factory=SignatureSettings)
     vectors: str = "wordllama"
-    train_vectors: bool = False  # fine-tune the vectors of the training words too
+    train_vectors: bool = False  # fine-tune the vectors of the training words, or the encoder they come from, too
     pool: Literal["source", "background"] = "source"  # whose word frequencies s(x) is made of
     longest: int = LONGEST
+
+    @property
+    def trains_encoder(self) -> bool:
+        """Whether an encoder is trained, not a table."""
+        return self.representation == "cls" or (self.train_vectors and encoder_of(self.vectors) is not None)
+
+    @property
+    def trains_table(self) -> bool:
+        """Whether a table of word vectors is trained."""
+        return self.train_vectors and not self.trains_encoder
 
     def __post_init__(self) -> None:
         if self.representation not in REPRESENTATIONS:
@@ -65,10 +81,13 @@ class ModelSettings:
             raise SettingError(f"The signals {', '.join(self.signals) or '(none)'} are not some of s and t.")
         if self.pool not in ("source", "background"):
             raise SettingError(f"There is no pool {self.pool!r}: choose source or background.")
-        if self.train_vectors and self.vectors.startswith("contextual"):
+        if self.representation == "cls" and (self.train_vectors or not encoder_of(self.vectors)):
             raise SettingError(
-                "Contextual vectors are frozen: train the vectors of a static table, or leave --train-vectors out."
+                "The representation cls is an encoder, trained as such: name it with --vectors contextual:ENCODER, "
+                "without --train-vectors."
             )
+        if self.inner_steps < 1 or not self.inner_rate > 0 or self.hidden < 0:
+            raise SettingError("MAML takes 1 inner step at least, of a rate above 0, and no fewer than 0 hidden units.")
         if self.longest < 1:
             raise SettingError(f"A text cut after {self.longest} words has none: keep 1 at least (--longest).")
 
@@ -78,6 +97,7 @@ REPRESENTATIONS: dict[str, Callable[[ModelSettings], Representation]] = {
     "idf": lambda settings: Idf(),
     "cnn": lambda settings: Cnn(positions=settings.positions * ENTITIES * POSITION_NUMBERS),
     "lstm": lambda settings: SelfAttentive(),
+    "cls": lambda settings: FirstToken(encoder_of(settings.vectors) or Encoder()),
     "attention": lambda settings: Attention(
         AttentionGenerator(
             settings.signals, settings.network, settings.embeddings, settings.positions * ENTITIES * POSITION_NUMBERS
@@ -90,12 +110,13 @@ HEADS: dict[str, Callable[[ModelSettings], Head | Maml | Finetune]] = {
     "nearest": lambda settings: Nearest(settings.distance),
     "centroid": lambda settings: Centroid(settings.distance),
     "prototype": lambda settings: Prototype(settings.distance),
-    "maml": lambda settings: Maml(settings.first_order),
+    "maml": lambda settings: Maml(settings.first_order, settings.inner_steps, settings.inner_rate, settings.hidden),
     "finetune": lambda settings: Finetune(settings.classes),
     "routing": lambda settings: Routing(settings.distance),
     "induction": lambda settings: Induction(),
 }
 VECTORS = "vectors.table"  # the name of a table that is trained
+AT_ONCE = 10  # episodes of one pass: more gains no speed and costs memory
 ADAPTING = (Maml, Finetune)  # heads that adapt the representation too: they want documents where others want vectors
 
 
@@ -119,6 +140,7 @@ class FewShotModel:
         self.settings, self.parameters = settings, dict(parameters)
         self.representation = REPRESENTATIONS[settings.representation](settings)
         self.head = HEADS[settings.head](settings)
+        self._encoder = encoder_of(settings.vectors) if settings.train_vectors else None
         self._array: Callable[[np.ndarray[Any, Any]], Array] = np.asarray
 
     @classmethod
@@ -127,6 +149,8 @@ class FewShotModel:
         model, rng = cls(settings, {}), np.random.default_rng([seed, 0])
         width = model.representation.width(dim)
         parts = {"representation": model.representation.initial(rng, dim), "head": model.head.initial(rng, width)}
+        if model._encoder:
+            parts["vectors"] = model._encoder.initial()
         return cls(settings, {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()})
 
     def with_parameters(self, parameters: Mapping[str, Array]) -> FewShotModel:
@@ -149,15 +173,30 @@ class FewShotModel:
         """A copy that computes with NumPy."""
         return FewShotModel(self.settings, {name: np.asarray(value).copy() for name, value in self.parameters.items()})
 
+    @property
+    def at_once(self) -> int:
+        """How many episodes one pass can take: those of an encoder that is trained would not fit memory together."""
+        return 1 if self.settings.trains_encoder else AT_ONCE
+
+    @property
+    def threads(self) -> int:
+        """Threads that torch can use well: an encoder all of them, small matrices one."""
+        return available_threads() if self.settings.trains_encoder else 1
+
     def represent(self, batch: Batch, noise: np.random.Generator | None = None) -> Array:
         """φ of each document: (documents, dim)."""
         return self.representation(part_of(self.parameters, "representation"), self._arrays(batch), noise)
 
     def _arrays(self, batch: Batch) -> Batch:
-        texts = batch.texts.gathered()
-        if VECTORS in self.parameters:
+        texts, signals = batch.texts, self._array(batch.signals)
+        if self._encoder:
+            table = as_like(self._encoder.word_vectors(texts, part_of(self.parameters, "vectors")), signals)
+            texts = replace(texts, table=table, rows=np.arange(len(texts.ids)))
+        elif VECTORS in self.parameters:
             texts = replace(texts, table=self.parameters[VECTORS])
-        return replace(batch, texts=texts, signals=self._array(batch.signals))
+        else:
+            texts = texts.gathered()
+        return replace(batch, texts=texts, signals=signals)
 
     def with_vectors(self, table: Floats) -> FewShotModel:
         """The model with the table of word vectors as one more parameter, to be trained; statistics keep the old one."""

@@ -20,14 +20,14 @@ def available_threads() -> int:
 
 
 @contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Keep torch to one thread: its idle threads spin, and take the core that the compiled LSTM could use."""
+def torch_threads(count: int = 1) -> Iterator[None]:
+    """Keep torch to some threads, one by default: idle ones spin, and take the core that the compiled LSTM could use."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield
         return
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ from array_api_compat import array_namespace
 
 from .attention import AttentionGenerator, Parameters
 from .corpus import FARTHEST, Texts, ragged_positions
+from .embeddings.contextual import Encoder
 from .errors import DataError
 from .functional import (
     Array,
@@ -239,6 +240,33 @@ class SelfAttentive:
         states = bilstm(parameters, nothing, texts.offsets, word_vectors(batch))  # (words, 2 hidden)
         weights = segment_softmax(xp.tanh(states @ parameters["inner"]) @ parameters["outer"], texts.offsets)
         return weighted_bag(states, np.arange(len(texts.rows)), weights, texts.offsets)  # (documents, 2 hidden)
+
+
+@dataclass(frozen=True)
+class FirstToken:
+    """CLS: the vector that a pre-trained encoder gives the special token before a text (Devlin et al., 2019).
+
+    Its parameters are all those of the encoder, and it reads the words themselves, not vectors made before. Training is costly:
+    for short texts, or patience.
+    """
+
+    encoder: Encoder = field(default_factory=Encoder)
+    signals: tuple[str, ...] = field(default=(), init=False)
+
+    def width(self, dim: int) -> int:
+        return dim
+
+    def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
+        return self.encoder.initial()
+
+    def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        if any(value.ndim == 1 for value in parameters.values()):  # an encoder has biases: not those of several tasks
+            return as_like(self.encoder.first_vectors(batch.texts, parameters), batch.signals)
+        tasks = len(next(iter(parameters.values())))
+        documents = np.arange(len(batch.texts)).reshape(tasks, -1)  # (tasks, documents of one)
+        own = [{name: value[task] for name, value in parameters.items()} for task in range(tasks)]
+        vectors = [self.encoder.first_vectors(batch.texts.select(documents[i]), own[i]) for i in range(tasks)]
+        return array_namespace(*vectors).concat(vectors)
 
 
 def distinct_words(texts: Texts, tasks: int = 0) -> tuple[Ints, Ints]:

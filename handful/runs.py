@@ -13,18 +13,20 @@ import numpy as np
 
 from .corpus import Corpus, Dataset, Texts, load_dataset
 from .embeddings import load_vectors
-from .embeddings.contextual import PACKAGED, Encoder, contextual_table
+from .embeddings.contextual import Encoder, contextual_table, encoder_of
 from .episodes import EpisodeSampler, EpisodeSpec, SourcePool, background_pool
-from .errors import ModelError
+from .errors import ModelError, SettingError
 from .evaluation import Score, evaluate, paired_difference
 from .functional import Floats
 from .model import VECTORS, FewShotModel, ModelSettings
+from .pretraining import MaskedLanguageModel
 from .signatures import SignatureSettings
 from .storage import (
     CHECKPOINT,
     CONFIG,
     FORMAT,
     MODEL,
+    PRETRAINING,
     load_checkpoint,
     load_model,
     load_pool,
@@ -85,22 +87,33 @@ class Material:
 def load_material(settings: RunSettings, encode: Callable[[Sequence[str]], Floats] | None = None) -> Material:
     """The data and the vectors of a run; `encode`, if given, makes a vector for each word of a text, in place of the tables."""
     dataset = load_dataset(settings.data, settings.split, settings.model.longest, settings.skip_empty)
-    corpus, texts = _with_vectors(dataset.corpus, settings.model.vectors, encode)
+    corpus, texts = _with_vectors(dataset.corpus, settings.model, encode)
     background = background_pool(corpus.vocabulary) if settings.model.pool == "background" else None
     return Material(dataset, corpus, texts, background)
 
 
-def _with_vectors(corpus: Corpus, vectors: str, encode: Callable[[Sequence[str]], Floats] | None) -> tuple[Corpus, Texts]:
+def _with_vectors(
+    corpus: Corpus, settings: ModelSettings, encode: Callable[[Sequence[str]], Floats] | None
+) -> tuple[Corpus, Texts]:
     """A corpus with the vectors of its words: of each word type, or with `contextual:ENCODER` of each occurrence."""
-    kind, _, source = vectors.partition(":")
-    if encode or kind == "contextual":
-        documents = [corpus.words(document) for document in range(len(corpus))]
-        if encode:
-            return corpus, corpus.contextual_texts(np.concatenate([encode(words) for words in documents]).astype(np.float32))
-        return corpus, corpus.contextual_texts(contextual_table(Encoder(source or PACKAGED), documents))
-    table = load_vectors(vectors).lookup(corpus.vocabulary.words)
+    encoder = encoder_of(settings.vectors)
+    if encode:
+        vectors = [encode(corpus.words(document)) for document in range(len(corpus))]
+        return corpus, corpus.contextual_texts(np.concatenate(vectors).astype(np.float32))
+    if encoder:
+        return corpus, _contextual(corpus, settings, encoder)
+    table = load_vectors(settings.vectors).lookup(corpus.vocabulary.words)
     known = corpus.keep_words((table != 0).any(axis=1))
     return known, known.texts(table)
+
+
+def _contextual(corpus: Corpus, settings: ModelSettings, encoder: Encoder) -> Texts:
+    if settings.representation == "cls":  # it reads the words itself, and nothing reads their vectors
+        table = np.broadcast_to(np.float32(0), (len(corpus.ids), encoder.dim))
+    else:
+        table = contextual_table(encoder, [corpus.words(document) for document in range(len(corpus))])
+    pieces = encoder.pieces(corpus.vocabulary.words) if settings.trains_encoder else None
+    return replace(corpus.contextual_texts(table), pieces=pieces)
 
 
 def train_run(
@@ -114,8 +127,10 @@ def train_run(
     train = material.sampler("train", settings.episode, settings.seed)
     validation = material.sampler("val", settings.episode, settings.seed)
     model = FewShotModel.initial(settings.model, material.texts.table.shape[1], settings.seed)
-    if settings.model.train_vectors:
+    if settings.model.trains_table:
         model = model.with_vectors(material.texts.table)
+    if settings.training.pretraining_epochs:
+        model = _pretrained(model, settings, material, folder, quiet)
     write_json(folder / CONFIG, {"format": FORMAT, "dim": material.texts.table.shape[1], **settings_to_dict(settings)})
     trained, history = meta_train(
         model,
@@ -123,7 +138,7 @@ def train_run(
         train,
         validation,
         settings.training,
-        load_checkpoint(folder, model),
+        load_checkpoint(folder, model.parameters),
         lambda state: save_checkpoint(folder, state),
         quiet,
     )
@@ -132,8 +147,29 @@ def train_run(
     if table is not None:
         save_vectors(folder, table, train.training_pool)
     save_model(folder, trained)
-    (folder / CHECKPOINT).unlink(missing_ok=True)
+    for place in (folder, folder / PRETRAINING):
+        (place / CHECKPOINT).unlink(missing_ok=True)
     return history
+
+
+def _pretrained(model: FewShotModel, settings: RunSettings, material: Material, folder: Path, quiet: bool) -> FewShotModel:
+    """The model with an encoder that has read the texts of the training classes, by masked language modelling."""
+    encoder = encoder_of(settings.model.vectors)
+    owner = "representation" if settings.model.representation == "cls" else "vectors"
+    if not encoder or not settings.model.trains_encoder:
+        raise SettingError("Pre-training is for an encoder that is trained: use the representation cls, or --train-vectors.")
+    split, labels = material.dataset.split, material.corpus.labels
+    documents = {part: np.flatnonzero(np.isin(labels, getattr(split, part))) for part in ("train", "val", "test")}
+    learner = MaskedLanguageModel(encoder, settings.seed)
+    place = folder / PRETRAINING
+    read = learner.train(
+        {part: material.texts.select(chosen) for part, chosen in documents.items()},
+        settings.training.pretraining_epochs,
+        load_checkpoint(place, learner.parameters),
+        lambda state: save_checkpoint(place, state),
+        quiet,
+    )
+    return model.with_parameters({**model.parameters, **{f"{owner}.{name}": value for name, value in read.items()}})
 
 
 def _claim_folder(folder: Path, settings: RunSettings) -> None:
@@ -189,7 +225,7 @@ def evaluate_run(
     training = None if part == "train" else load_pool(folder, material.corpus.vocabulary)  # it counts the episode's classes
     sampler = material.sampler(part, spec or settings.episode, settings.seed if seed is None else seed, training)
     texts = material.texts
-    if settings.model.train_vectors:
+    if settings.model.trains_table:
         texts = replace(texts, table=load_vectors_over(folder, material.corpus.vocabulary, texts.table))
     start = time.perf_counter()
     fast = model.to_torch() if find_spec("torch") else model  # the compiled LSTM; NumPy gives the same, more slowly

@@ -5,6 +5,7 @@ model.safetensors    the parameters
 vocabulary.json      the source pool: words, counts, documents
 vectors.safetensors  the vectors of these words, if they were trained
 history.jsonl        a line an epoch
+pretraining/         the history of an encoder's pre-training, and its checkpoint
 checkpoint.safetensors   while training: what the next epoch depends on
 """
 
@@ -32,7 +33,7 @@ from .training import TrainingState
 FORMAT = 1
 CONFIG, MODEL, VOCABULARY = "config.json", "model.safetensors", "vocabulary.json"
 WORD_VECTORS = "vectors.safetensors"
-HISTORY, CHECKPOINT = "history.jsonl", "checkpoint.safetensors"
+HISTORY, CHECKPOINT, PRETRAINING = "history.jsonl", "checkpoint.safetensors", "pretraining"
 Arrays = dict[str, np.ndarray[Any, Any]]
 Settings = TypeVar("Settings")
 
@@ -214,7 +215,7 @@ def save_checkpoint(folder: Path, state: TrainingState) -> None:
     write_atomic(folder / HISTORY, "".join(json.dumps(line) + "\n" for line in state.history).encode())
 
 
-def load_checkpoint(folder: Path, model: FewShotModel) -> TrainingState | None:
+def load_checkpoint(folder: Path, parameters: Mapping[str, Any]) -> TrainingState | None:
     """The state that a killed run left, if there is one."""
     path = folder / CHECKPOINT
     if not path.exists():
@@ -224,5 +225,5 @@ def load_checkpoint(folder: Path, model: FewShotModel) -> TrainingState | None:
     for name, array in arrays.items():
         group, _, rest = name.partition("/")
         groups.setdefault(group, {})[rest] = array
-    check_parameters(groups["parameters"], model.parameters, path)
+    check_parameters(groups["parameters"], parameters, path)
     return TrainingState(**groups, best_epoch=int(notes["best_epoch"]), history=json.loads(notes["history"]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from .episodes import EpisodeSampler
 from .errors import SettingError, TrainingError
 from .evaluation import prepare_batches, score_batch
 from .model import EpisodeBatch, FewShotModel
-from .parallel import one_torch_thread
+from .parallel import torch_threads
 from .progress import progress_bar
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -31,6 +31,7 @@ class TrainingSettings:
     validation_episodes: int = 100
     patience: int = 20  # epochs without improvement before stopping
     epochs: int = 1000  # at most
+    pretraining_epochs: int = 0  # of an encoder that is trained, on the texts of the training classes, at most
     monitor: Literal["loss", "accuracy"] = "loss"
 
     def __post_init__(self) -> None:
@@ -82,7 +83,7 @@ def meta_train(
         return model, []
     state = state or initial_state(model)
     checks = list(prepare_batches(model, texts, validation, range(settings.validation_episodes)))
-    with one_torch_thread(), progress_bar("Training", settings.epochs, quiet) as bar:
+    with torch_threads(model.threads), progress_bar("Training", settings.epochs, quiet) as bar:
         while not state.finished(settings):
             state = _epoch(model, texts, train, checks, settings, state)
             save(state)
@@ -105,9 +106,8 @@ def _epoch(
 ) -> TrainingState:
     """One step an episode, then the validation episodes."""
     learner = model.with_parameters(state.parameters).to_torch()
-    optimizer = _restore_adam(
-        learner, settings.learning_rate, state.moments, state.epoch * -(-settings.episodes // settings.tasks)
-    )
+    steps = state.epoch * -(-settings.episodes // settings.tasks)
+    optimizer = restore_adam(learner.parameters, settings.learning_rate, state.moments, steps)
     start = state.epoch * settings.episodes
     updates = [
         range(i, min(i + settings.tasks, start + settings.episodes))
@@ -128,7 +128,7 @@ def _epoch(
     return TrainingState(
         parameters,
         parameters if better else state.best,
-        _adam_moments(learner, optimizer),
+        adam_moments(learner.parameters, optimizer),
         state.epoch + 1 if better else state.best_epoch,
         [*state.history, line],
     )
@@ -143,6 +143,18 @@ def _step(
     learner: FewShotModel, optimizer: Any, texts: Texts, train: EpisodeSampler, indices: Sequence[int]
 ) -> tuple[float, float]:
     """One update from one episode or a few; their mean loss and accuracy before it."""
+    parts = [indices[i : i + learner.at_once] for i in range(0, len(indices), learner.at_once)]
+    optimizer.zero_grad()
+    results = np.array([_add_gradient(learner, texts, train, part, len(part) / len(indices)) for part in parts])
+    optimizer.step()
+    loss, accuracy = np.average(results, axis=0, weights=[len(part) for part in parts])
+    return float(loss), float(accuracy)
+
+
+def _add_gradient(
+    learner: FewShotModel, texts: Texts, train: EpisodeSampler, indices: Sequence[int], share: float
+) -> tuple[float, float]:
+    """Add a share of the gradient of the mean loss of some episodes; that loss, and their accuracy."""
     prepared = learner.prepare(texts, [train[index] for index in indices])
     loss, accuracy = learner.loss(prepared, np.random.default_rng([train.seed, indices[0], 1]))
     value = float(loss.detach())
@@ -151,27 +163,26 @@ def _step(
             f"The loss of training episode {indices[0]} (seed {train.seed}) is {value}: look at its texts and vectors, "
             "or lower the learning rate."
         )
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+    (share * loss).backward()
     return value, accuracy
 
 
-def _restore_adam(learner: FewShotModel, learning_rate: float, moments: Arrays, steps: int) -> Any:
+def restore_adam(parameters: Mapping[str, Any], learning_rate: float, moments: Arrays, steps: int) -> Any:
+    """Adam over tensors, with the memory it had after so many steps."""
     import torch
 
-    parameters = [value.requires_grad_() for value in learner.parameters.values()]
-    optimizer = torch.optim.Adam(parameters, learning_rate)
-    for name, value in learner.parameters.items():
+    optimizer = torch.optim.Adam([value.requires_grad_() for value in parameters.values()], learning_rate)
+    for name, value in parameters.items():
         if moments:
             memory = {moment: torch.tensor(moments[f"{moment}.{name}"]) for moment in MOMENTS}
             optimizer.state[value] = {"step": torch.tensor(float(steps)), **memory}
     return optimizer
 
 
-def _adam_moments(learner: FewShotModel, optimizer: Any) -> Arrays:
+def adam_moments(parameters: Mapping[str, Any], optimizer: Any) -> Arrays:
+    """Adam's memory, to go on from."""
     return {
         f"{moment}.{name}": optimizer.state[value][moment].numpy().copy()
-        for name, value in learner.parameters.items()
+        for name, value in parameters.items()
         for moment in MOMENTS
     }

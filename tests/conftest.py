@@ -48,6 +48,23 @@ def sampler(random_corpus: Corpus) -> EpisodeSampler:
     return EpisodeSampler(random_corpus, range(4), range(8), EpisodeSpec(3, 2, 5), seed=3)
 
 
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory) -> str:
+    """The folder of a real encoder with two small layers, untrained, that knows the words of the random corpus."""
+    from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, set_seed
+
+    folder = tmp_path_factory.mktemp("tiny")
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    (folder / "vocab.txt").write_text("\n".join([*special, *"w0123456789", *(f"##{i}" for i in range(10))]))
+    BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=24).save_pretrained(folder)
+    set_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    BertForMaskedLM(BertConfig(vocab_size=26, max_position_embeddings=24, initializer_range=0.3, **sizes)).save_pretrained(
+        folder
+    )
+    return str(folder)
+
+
 @pytest.fixture
 def lines(tmp_path: Path):
     """Writes a file of lines and gives its path."""

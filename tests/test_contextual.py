@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from handful.embeddings import contextual, load_vectors
-from handful.embeddings.contextual import Encoder, contextual_table, distill, distilled_file, pieces_of, save_table
+from handful.embeddings.contextual import Encoder, contextual_table, distill, distilled_file, save_table
 from handful.episodes import EpisodeSpec
 from handful.errors import DataError
 from handful.model import FewShotModel, ModelSettings
@@ -39,8 +39,7 @@ def test_a_word_is_the_mean_of_its_pieces(encoder: Encoder) -> None:
 def test_long_texts_are_read_in_windows_and_nothing_is_cut(encoder: Encoder) -> None:
     words = [f"word{i % 97}" for i in range(900)] + ["penguin"]
     texts = encoder._texts([words])
-    starts = np.concatenate([[0], np.cumsum(pieces_of(texts)[0])])
-    windows = list(encoder._windows(starts, 0, 901))
+    windows, _, _ = encoder.windows(texts)
     assert len(windows) > 1
     kept = [position for _, _, keep_from, keep_to in windows for position in range(keep_from, keep_to)]
     assert kept == list(range(901))

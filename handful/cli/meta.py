@@ -22,11 +22,14 @@ EPISODE_OPTIONS = options_of(
     click.option("--queries", default=25, help="Queries a class."),
 )
 MODEL_OPTIONS = options_of(
-    click.option("--representation", default="attention", help="mean, idf, cnn, lstm or attention."),
+    click.option("--representation", default="attention", help="mean, idf, cnn, lstm, cls or attention."),
     click.option(
         "--head", default="ridge", help="ridge, logistic, nearest, centroid, prototype, routing, induction, maml or finetune."
     ),
     click.option("--first-order", is_flag=True, help="maml: leave second derivatives out."),
+    click.option("--inner-steps", default=10, help="maml: gradient steps on a support set."),
+    click.option("--inner-rate", default=0.1, help="maml: their size."),
+    click.option("--hidden", default=300, help="maml: ReLU units; 0 for a softmax layer alone."),
     click.option(
         "--distance", default="euclidean", help="euclidean, squared or cosine (nearest, centroid, prototype, routing)."
     ),
@@ -35,7 +38,7 @@ MODEL_OPTIONS = options_of(
         default="wordllama",
         help="Tables joined by + (wordllama, minilm, paths), each with :raw, :unit or :centred; or contextual:ENCODER.",
     ),
-    click.option("--train-vectors", is_flag=True, help="Fine-tune the vectors of the training words too."),
+    click.option("--train-vectors", is_flag=True, help="Fine-tune the vectors of the training words too, or the encoder."),
     click.option("--signals", default="s,t", help="What the attention generator sees: s,t or s or t."),
     click.option("--network", default="bilstm", help="bilstm, or mlp (each word alone)."),
     click.option("--pool", default="source", help="Word frequencies for s(x): the source pool, or the background (wordfreq)."),
@@ -60,6 +63,7 @@ TRAINING_OPTIONS = options_of(
     click.option("--validation-episodes", default=100, help="Validation episodes after each epoch."),
     click.option("--patience", default=20, help="Epochs without improvement before stopping."),
     click.option("--epochs", default=1000, help="Epochs at most."),
+    click.option("--pretraining-epochs", default=0, help="Epochs at most of masked language modelling, of a trained encoder."),
     click.option("--monitor", default="loss", help="What must improve on the validation classes: loss or accuracy."),
 )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
+from logging import ERROR
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,11 @@ class Encoder:
         inside = [place for place, word in enumerate(whole.word_ids(0)) if word is not None]
         return whole["input_ids"][: inside[0]], whole["input_ids"][inside[-1] + 1 :]
 
+    @property
+    def special_before(self) -> int:
+        """How many special tokens stand before a text."""
+        return len(self._special[0])
+
     def pieces(self, words: Sequence[str]) -> Pieces:
         """The pieces of each word; none for a space."""
         single = [[word[:LONGEST_WORD]] for word in words]
@@ -123,24 +129,27 @@ class Encoder:
         """Run the encoder over the windows of the texts, those of like length together, so that there is little padding."""
         import torch
 
-        counts, flat = pieces_of(texts)
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        windows = [window for document in pairwise(texts.offsets) for window in self._windows(starts, *document)]
-        sizes = np.array([starts[end] - starts[begin] for begin, end, *_ in windows], np.int64)
-        places, firsts, states, done = np.zeros(len(flat), np.int64), np.zeros(len(windows), np.int64), [], 0
-        for chosen in _batches(sizes, self.batch):
-            rows = [flat[starts[windows[i][0]] : starts[windows[i][1]]] for i in chosen]
-            hidden = self._states(rows, parameters)  # (windows, longest, dim)
+        windows, rows, starts = self.windows(texts)
+        places, firsts, states, done = np.zeros(starts[-1], np.int64), np.zeros(len(windows), np.int64), [], 0
+        for chosen in batches_by_size(rows, self.batch):
+            hidden = self._states([rows[i] for i in chosen], parameters)  # (windows, longest, dim)
             for number, i in enumerate(chosen):
                 begin, _, keep_from, keep_to = windows[i]
                 firsts[i] = done + number * hidden.shape[1]
                 inside = np.arange(starts[keep_from], starts[keep_to])
-                places[inside] = firsts[i] + len(self._special[0]) + inside - starts[begin]
+                places[inside] = firsts[i] + self.special_before + inside - starts[begin]
             states.append(hidden.reshape(-1, hidden.shape[-1]))
             done += len(states[-1])
         window_starts = np.searchsorted([window[0] for window in windows], texts.offsets)
         together = torch.cat(states) if states else torch.zeros((0, self.dim))
         return _Reading(together, places, starts, firsts, window_starts)
+
+    def windows(self, texts: Texts) -> tuple[list[tuple[int, int, int, int]], list[Ints], Offsets]:
+        """The windows of texts (see `_windows`), the pieces of each, and where each word starts among all pieces."""
+        counts, flat = _pieces_of(texts)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        windows = [window for document in pairwise(texts.offsets) for window in self._windows(starts, *document)]
+        return windows, [flat[starts[begin] : starts[end]] for begin, end, *_ in windows], starts
 
     def _windows(self, starts: Ints, first: int, last: int) -> Iterator[tuple[int, int, int, int]]:
         """Stretches of words that fit the encoder: begin, end, and the part of it whose vectors are kept."""
@@ -159,18 +168,47 @@ class Encoder:
         """The last hidden layer over rows of pieces: (rows, longest, dim)."""
         import torch
 
-        (before, after), tokenizer_pad = self._special, self._parts[0].pad_token_id or 0
+        module, inputs = self._parts[1], self.inputs(rows)
+        if parameters is None:
+            return module(**inputs).last_hidden_state.float()
+        tensors = {name: torch.as_tensor(value) for name, value in parameters.items()}
+        return torch.func.functional_call(module, tensors, args=(), kwargs=inputs).last_hidden_state
+
+    def inputs(self, rows: Sequence[Ints]) -> dict[str, Any]:
+        """Rows of pieces between the special tokens, padded, as an encoder takes them."""
+        import torch
+
+        (before, after), padding = self._special, self._parts[0].pad_token_id or 0
         longest = max(len(row) for row in rows) + len(before) + len(after)
-        inputs = np.full((len(rows), longest), tokenizer_pad, np.int64)
-        mask = np.zeros((len(rows), longest), np.int64)
+        ids, mask = np.full((len(rows), longest), padding, np.int64), np.zeros((len(rows), longest), np.int64)
         for number, row in enumerate(rows):
             filled = np.concatenate([before, row, after])
-            inputs[number, : len(filled)], mask[number, : len(filled)] = filled, 1
-        named = {"input_ids": torch.from_numpy(inputs), "attention_mask": torch.from_numpy(mask)}
-        module = self._parts[1]
-        if parameters is None:
-            return module(**named).last_hidden_state.float()
-        return torch.func.functional_call(module, dict(parameters), args=(), kwargs=named).last_hidden_state
+            ids[number, : len(filled)], mask[number, : len(filled)] = filled, 1
+        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
+
+    def masked_language_model(self, seed: int = 0) -> Any:
+        """The encoder with a head that names masked pieces; of an encoder saved without one, the head is untrained."""
+        import torch
+        from transformers import AutoModelForMaskedLM
+        from transformers.utils import logging
+
+        before = logging.get_verbosity()
+        logging.set_verbosity(ERROR)  # it would warn of the untrained head
+        try:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                return AutoModelForMaskedLM.from_pretrained(self.folder).eval()
+        except ValueError as error:
+            raise DataError(f"The encoder {self.source!r} cannot name masked words: choose one of the kind of BERT.") from error
+        finally:
+            logging.set_verbosity(before)
+
+    @property
+    def mask(self) -> int:
+        """The piece that stands for a masked one."""
+        if self._parts[0].mask_token_id is None:
+            raise DataError(f"The encoder {self.source!r} has no token for a masked word: choose one of the kind of BERT.")
+        return int(self._parts[0].mask_token_id)
 
 
 @cache
@@ -195,7 +233,7 @@ class _Reading:
     window_starts: Offsets  # of each document among the windows
 
 
-def pieces_of(texts: Texts) -> tuple[Ints, Ints]:
+def _pieces_of(texts: Texts) -> tuple[Ints, Ints]:
     """How many pieces each word has, and the pieces, one text after the other."""
     if texts.pieces is None:
         raise SettingError("An encoder can be trained where it reads the words itself, not on vectors that were made before.")
@@ -203,9 +241,10 @@ def pieces_of(texts: Texts) -> tuple[Ints, Ints]:
     return counts, texts.pieces.ids[ragged_positions(texts.pieces.offsets[texts.ids], counts)]
 
 
-def _batches(sizes: Ints, most: int) -> Iterator[Ints]:
-    order = np.argsort(sizes, kind="stable")
-    yield from (order[first : first + most] for first in range(0, len(order), most))
+def batches_by_size(rows: Sequence[Ints], most: int) -> list[Ints]:
+    """Positions of the rows in batches, rows of like length together."""
+    order = np.argsort([len(row) for row in rows], kind="stable")
+    return [order[first : first + most] for first in range(0, len(order), most)]
 
 
 def _means(states: Any, places: Ints, offsets: Offsets) -> Any:
@@ -213,6 +252,12 @@ def _means(states: Any, places: Ints, offsets: Offsets) -> Any:
     counts = np.diff(offsets)
     weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
     return weighted_bag(states, places, as_like(weights, states), offsets)
+
+
+def encoder_of(vectors: str) -> Encoder | None:
+    """The encoder that vectors named `contextual:ENCODER` come from."""
+    kind, _, source = vectors.partition(":")
+    return Encoder(source or PACKAGED) if kind == "contextual" else None
 
 
 def cache_folder() -> Path:

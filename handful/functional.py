@@ -194,17 +194,22 @@ def ragged_convolution(vectors: Array, rows: Ints, offsets: Offsets, filters: Ar
     vectors are (tasks, distinct words, dim), and rows count through all of them.
     """
     xp = array_namespace(vectors)
-    maps, known = filters.shape[-1], int(np.prod(vectors.shape[:-1]))
+    window, maps, known = filters.shape[-3], filters.shape[-1], int(np.prod(vectors.shape[:-1]))
     nothing = xp.zeros((1, maps), dtype=vectors.dtype)
-    ends = np.repeat(offsets[1:], np.diff(offsets))
+    later = np.arange(len(rows))[:, None] + np.arange(window)
+    ends = np.repeat(offsets[1:], np.diff(offsets))[:, None]
+    inside = np.where(later < ends, rows[np.minimum(later, len(rows) - 1)], known)  # (words, window)
+    tables = [
+        xp.concat([(vectors @ filters[..., step, :, :]).reshape(known, maps), nothing]) for step in range(window)
+    ]  # (distinct words + 1, maps) each
+    if is_torch_array(vectors) and filters.ndim == 3:  # tasks may want the second derivative, which a bag has not
+        from torch.nn.functional import embedding_bag
+
+        places = inside + np.arange(window) * (known + 1)
+        return embedding_bag(as_like(places, vectors), xp.concat(tables), mode="sum")  # (words, maps)
     total = 0
-    for step in range(filters.shape[-3]):
-        later = np.arange(len(rows)) + step
-        inside = np.where(later < ends, rows[np.minimum(later, len(rows) - 1)], known)
-        projected = xp.concat(
-            [(vectors @ filters[..., step, :, :]).reshape(known, maps), nothing]
-        )  # (distinct words + 1, maps)
-        total = total + xp.take(projected, as_like(inside, vectors), axis=0)  # (words, maps)
+    for step, table in enumerate(tables):
+        total = total + xp.take(table, as_like(inside[:, step], vectors), axis=0)  # (words, maps)
     return total
 
 

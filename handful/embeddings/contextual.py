@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, MissingExtraError
+from ..folders import cache_folder
 from ..functional import Floats
 from ..progress import track
 
@@ -125,12 +126,6 @@ class Encoder:
                 np.add.at(counts, which, 1)
             results.append((total / np.maximum(counts, 1)).astype(np.float32))
         return results
-
-
-def cache_folder() -> Path:
-    """Where made vectors are kept: HANDFUL_CACHE, or the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("HANDFUL_CACHE") or Path(base) / "handful")
 
 
 def contextual_table(encoder: Encoder, documents: Sequence[Sequence[str]], folder: Path | None = None) -> Floats:

@@ -296,9 +296,12 @@ def make_split(parts: Mapping[str, Any], corpus: Corpus, place: str) -> ClassSpl
     missing = set(PARTS) - set(parts)
     if missing:
         raise DataError(f"{place} lacks {', '.join(sorted(missing))}: a split has train, val and test.")
-    by_name = {label: number for names in (corpus.written, corpus.classes) for number, label in enumerate(names)}
-    by_number = {int(label) if _are_numbers(corpus.written) else number: number for number, label in enumerate(corpus.written)}
-    known: dict[str | int, int] = {**by_name, **by_number}
+    if not all(isinstance(parts[part], list) and all(isinstance(label, (str, int)) for label in parts[part]) for part in PARTS):
+        raise DataError(f"{place} has a part that is no list of class names or labels: make train, val and test such lists.")
+    numbered = _are_numbers(corpus.written)
+    known: dict[str | int, int] = {}
+    for number, (label, name) in enumerate(zip(corpus.written, corpus.classes, strict=True)):
+        known |= {label: number, name: number, int(label) if numbered else number: number}
     unknown = [str(label) for part in PARTS for label in parts[part] if label not in known]
     if unknown:
         raise DataError(f"{place} names classes that the data does not have: {', '.join(unknown)}. Correct the split.")

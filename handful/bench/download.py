@@ -99,7 +99,7 @@ def _compare(found: Receipt, size: int | None, sha256: str | None, file: Path, p
         size, sha256 = size or before["size"], sha256 or before["sha256"]
     if found.size == (size or found.size) and found.sha256 == (sha256 or found.sha256):
         return
-    whose, remedy = path, "remove it and fetch it again"
+    whose, remedy = str(path), "remove it and fetch it again"
     if file != path:
         file.unlink()
         whose, remedy = found.url, "try again later" + (f", or remove {first} if the file was renewed" * first.exists())
@@ -113,7 +113,7 @@ def _compare(found: Receipt, size: int | None, sha256: str | None, file: Path, p
 def _fetch(url: str, path: Path, patience: Patience, quiet: bool) -> Path:
     """The whole content in a file `.part` beside `path`."""
     part = path.with_name(path.name + ".part")
-    _make_folder(path.parent)
+    make_folder(path.parent)
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise DownloadError(f"{url} is not an address of the web: give one that begins with https://.")
     farthest, failures = _size(part), 0
@@ -131,7 +131,8 @@ def _fetch(url: str, path: Path, patience: Patience, quiet: bool) -> Path:
             time.sleep(patience.pause * 2 ** max(0, failures - 1))
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """A folder to write into."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -35,7 +35,9 @@ def read_rcv1(sources: Sequence[Path], ids: Mapping[str, int], quiet: bool = Fal
     if missing:
         first = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
         where = ", ".join(map(str, sources))
-        raise DataError(f"{where} lacks {len(missing)} of the {len(ids)} documents of RCV1 ({first}): give the whole collection.")
+        raise DataError(
+            f"{where} lacks {len(missing)} of the {len(ids)} documents of RCV1 ({first}): give the whole collection."
+        )
     for name, label in track(ids.items(), "Reading RCV1", len(ids), quiet):
         yield {**_article(_content(places[name]), name), "label": label}
 
@@ -50,7 +52,9 @@ def _find(sources: Sequence[Path], wanted: Mapping[str, int]) -> Iterator[tuple[
                         members = bundle.namelist()
                 except zipfile.BadZipFile as error:
                     raise DataError(f"{path} is no zip file: copy it again.") from error
-                yield from ((PurePosixPath(member).name, (path, member)) for member in members if PurePosixPath(member).name in wanted)
+                yield from (
+                    (PurePosixPath(member).name, (path, member)) for member in members if PurePosixPath(member).name in wanted
+                )
             elif path.name in wanted:
                 yield path.name, (path, "")
 

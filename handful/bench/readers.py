@@ -1,4 +1,4 @@
-"""From the files of each data set's home, and of the paper's authors, to examples: text, label, and head and tail of relations."""
+"""From the files of each data set's home, and of the paper's authors, to examples: text, label, head and tail of a relation."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def read_amazon(paths: Sequence[Path], record: Record) -> Iterator[Example]:
             category = re.sub(r"^reviews_|_5$", "", path.name.split(".")[0])
             if category in numbers:
                 rows = _json_lines(path)
-                yield from ({"text": row["reviewText"], "label": numbers[category]} for row in rows if row["reviewText"].strip())
+                yield from (
+                    {"text": row["reviewText"], "label": numbers[category]} for row in rows if row["reviewText"].strip()
+                )
 
     return _sampled(reviews(), record.each)
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..corpus import FARTHEST, PARTS, Corpus
+from ..corpus import FARTHEST, PARTS, Corpus, load_corpus
 from ..errors import DataError, MissingExtraError, SettingError
 from ..progress import progress_bar
+from ..storage import write_json
 
 WAYS = ("random", "hierarchy", "clusters", "entity")
 SHARES = np.array([35, 10, 27]) / 72  # train, val and test in the paper's two random splits, HuffPost and Reuters, together
@@ -68,6 +71,26 @@ def make_parts(
     }
 
 
+def write_split(path: Path, data: str, skip_empty: bool = False, **options: Any) -> dict[str, Any]:
+    """Split a corpus by name or path, as `make_parts` does, into a file."""
+    parts = make_parts(load_corpus(data, skip_empty=skip_empty), **options)
+    write_json(path, parts)
+    return parts
+
+
+def read_sizes(text: str | None) -> Sizes | None:
+    """Sizes as the command line has them.
+
+    >>> read_sizes("15,5,11")
+    (15, 5, 11)
+    """
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d+(,\d+)*", text):
+        raise SettingError(f"The sizes {text!r} are not numbers with commas between: write them like 15,5,11.")
+    return tuple(int(size) for size in text.split(","))
+
+
 def default_sizes(classes: int) -> Sizes:
     """Numbers of training, validation and test classes, in the shares of the paper's random splits.
 
@@ -93,10 +116,13 @@ def _whole_groups(groups: Sequence[str], sizes: Sizes, named: Mapping[str, str])
     parts: dict[str, list[int]] = {part: [] for part in PARTS}
     for group, part in named.items():
         parts[part] += members[group]
-    others = [part for part in PARTS if part not in named.values()] or list(PARTS)
+    open_parts = [part for part in PARTS if part not in named.values()] or list(PARTS)
     wanted = dict(zip(PARTS, sizes, strict=True))
-    for group in sorted(members.keys() - named.keys(), key=lambda group: (-len(members[group]), group)):
-        parts[max(others, key=lambda part: wanted[part] - len(parts[part]))] += members[group]
+    waiting = sorted(members.keys() - named.keys(), key=lambda group: (-len(members[group]), group))
+    for done, group in enumerate(waiting):
+        empty = [part for part in open_parts if not parts[part]]
+        candidates = empty if len(waiting) - done <= len(empty) else open_parts  # the last groups are for parts with nothing
+        parts[max(candidates, key=lambda part: wanted[part] - len(parts[part]))] += members[group]
     return parts
 
 

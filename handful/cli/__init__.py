@@ -6,6 +6,7 @@ import click
 
 from .. import __version__
 from .common import Group
+from .datasets import datasets, split
 from .meta import demo, evaluate, train
 from .vectors import vectors
 
@@ -22,5 +23,5 @@ def main() -> None:
     """
 
 
-for _command in (demo, train, evaluate, vectors):
+for _command in (demo, train, evaluate, datasets, split, vectors):
     main.add_command(_command)

@@ -20,7 +20,7 @@ class Place:
 
     reader: str
     page: str = ""  # for a person
-    urls: tuple[str, ...] = ()  # for a program; none where an account or a contract is asked for
+    urls: tuple[str, ...] = ()  # for a program; none where an account is asked for, and only the list of documents for RCV1
 
 
 @dataclass(frozen=True)

@@ -118,11 +118,13 @@ def get_dataset(
     if there:
         record.check_whole(measure(there).sizes, str(there))
         return there
+    missing = [str(path) for path in sources if not path.exists()]
+    if missing:
+        raise DataError(f"There is no file {missing[0]}: check the path.")
     make_folder(folder)
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as scratch:
-        if any(place.reader == "rcv1" for place in record.places):
-            listed = ids or _rcv1_ids(record, Path(scratch), patience, quiet)
-            examples = _taken(record, read_rcv1(_needed(record, sources), read_ids(listed), quiet))
+        if name == "rcv1":
+            examples = _licensed(record, sources, ids, Path(scratch), patience, quiet)
         elif sources:
             examples = _from_sources(record, sources, Path(scratch))
         else:
@@ -161,9 +163,6 @@ def _taken(record: Record, examples: Iterable[Example], place: str = "The data")
 def _from_sources(record: Record, sources: Sequence[Path], scratch: Path) -> list[Example]:
     """Examples of files at hand: the authors' archive, a file in Handful's format, or those of the data set's home."""
     place = ", ".join(map(str, sources))
-    missing = [str(path) for path in sources if not path.exists()]
-    if missing:
-        raise DataError(f"There is no file {missing[0]}: check the path.")
     paths = [
         path for source in sources for path in (sorted(source.rglob("*")) if source.is_dir() else [source]) if path.is_file()
     ]
@@ -219,23 +218,17 @@ def _fetched(place: Place, patience: Patience | None, quiet: bool) -> list[Path]
     return [download(url, data_folder() / DOWNLOADS, patience=patience, quiet=quiet) for url in place.urls]
 
 
-# RCV1, whose text is licensed
-
-
-def _needed(record: Record, sources: Sequence[Path]) -> Sequence[Path]:
+def _licensed(
+    record: Record, sources: Sequence[Path], ids: Path | None, scratch: Path, patience: Patience | None, quiet: bool
+) -> list[Example]:
+    """RCV1: the user's copy of the text, by a list of documents given, in the data folder, or in the authors' archive."""
     if not sources:
         raise SettingError(f"{record.title} is licensed: ask for it at {record.home}, then name its folder (--from FOLDER).")
-    return sources
-
-
-def _rcv1_ids(record: Record, scratch: Path, patience: Patience | None, quiet: bool) -> Path:
-    """The list of documents: in the data folder, or in the authors' archive."""
     beside = [data_folder() / f"{record.name}.ids{ending}" for ending in ENDINGS]
-    found = next((path for path in beside if path.exists()), None)
-    if found:
-        return found
-    archives = _fetched(find_record("reuters").places[0], patience, quiet)
-    files = [file for archive in archives for file in unpack(archive, scratch, _of_authors(record))]
-    if not files:
-        raise DataError(f"{archives[0]} has no list of RCV1's documents: give one (--ids FILE).")
-    return files[0]
+    listed = [ids] if ids else [path for path in beside if path.exists()]
+    if not listed:
+        archives = _fetched(record.places[0], patience, quiet)
+        listed = [file for archive in archives for file in unpack(archive, scratch, _of_authors(record))]
+    if not listed:
+        raise DataError(f"{record.places[0].urls[0]} has no list of RCV1's documents: give one (--ids FILE).")
+    return _taken(record, read_rcv1(sources, read_ids(listed[0]), quiet))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import http.client
+import os
 import tarfile
 import time
 import urllib.error
@@ -136,7 +137,9 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(f"{folder} cannot be made ({error.strerror}): name another folder (--data-dir).") from error
+        raise DataError(f"The folder {folder} cannot be made ({error.strerror}): name another.") from error
+    if not os.access(folder, os.W_OK):
+        raise DataError(f"The folder {folder} cannot be written to: name another, or change its permissions.")
 
 
 def _size(path: Path) -> int:
@@ -159,7 +162,9 @@ def _reason(error: Exception) -> str:
         return "the server is silent"
     if isinstance(error, urllib.error.URLError):
         return f"there is no connection: {error.reason}"
-    return f"the connection broke: {error or type(error).__name__}"
+    if isinstance(error, (ConnectionError, http.client.HTTPException)):
+        return f"the connection broke: {error or type(error).__name__}"
+    return str(error)
 
 
 def _tag_file(part: Path) -> Path:
@@ -230,8 +235,8 @@ def unpack(
                         raise DataError(f"{archive} unpacks to more than {largest} bytes: it is not the archive it should be.")
                     target.write(chunk)
             paths.append(path)
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{archive} is damaged ({error}): remove it and fetch it again.") from error
+    except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error) as error:
+        raise DataError(f"{archive} cannot be unpacked ({error}): remove it and fetch it again.") from error
     return paths
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -38,36 +39,34 @@ def article(item: int, *topics: str) -> bytes:
     return ARTICLE.format(item=item, topics=codes).encode("latin-1")
 
 
-@pytest.fixture
-def collection(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory) -> Path:
     """Twenty documents of each of 71 topics: days as folders, and as zips with and without folders inside."""
-    folder = tmp_path / "rcv1"
-    days = [f"199608{day}" for day in range(20, 27)]
-    with (tmp_path / "list.json").open("w") as ids:
-        for number in range(71 * 20):
-            day, name, content = (
-                days[number % 7],
-                f"{2286 + number}newsML.xml",
-                article(number, "CCAT", f"C{number // 20 + 10}"),
-            )
-            ids.write(json.dumps({"path": f"{day}/{name}", "label": number // 20}) + "\n")
-            if number % 7 < 3:
-                (folder / day).mkdir(parents=True, exist_ok=True)
-                (folder / day / name).write_bytes(content)
-            else:
-                with zipfile.ZipFile(folder / f"{day}.zip", "a") as bundle:
-                    bundle.writestr(f"{day}/{name}" if number % 7 < 5 else name, content)
-    (folder / days[0] / "1newsML.xml").write_bytes(b"never read")
+    folder = tmp_path_factory.mktemp("rcv1")
+    days = {f"199608{day}": range(day - 20, 71 * 20, 7) for day in range(20, 27)}
+    ids = {number: (day, f"{2286 + number}newsML.xml") for day, numbers in days.items() for number in numbers}
+    lines = [json.dumps({"path": "/".join(ids[number]), "label": number // 20}) for number in range(71 * 20)]
+    (folder / "list.json").write_text("\n".join(lines))
+    for day, numbers in days.items():
+        (folder / day).mkdir(parents=True)
+        for number in numbers:
+            (folder / day / ids[number][1]).write_bytes(article(number, "CCAT", f"C{number // 20 + 10}"))
+        if day > "19960822":
+            with zipfile.ZipFile(folder / f"{day}.zip", "w") as bundle:
+                for path in sorted((folder / day).iterdir()):
+                    bundle.write(path, f"{day}/{path.name}" if day < "19960825" else path.name)
+            shutil.rmtree(folder / day)
+    (folder / "19960820" / "1newsML.xml").write_bytes(b"never read")
     return folder
 
 
-def get(collection: Path, data: Path, *more: object):
-    arguments = ["datasets", "get", "rcv1", "--from", collection, "--data-dir", data, "--quiet", *more]
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+def get(sources: list[Path], data: Path, *more: object):
+    arguments = ["datasets", "get", "rcv1", *(word for source in sources for word in ("--from", source))]
+    return CliRunner().invoke(main, [str(argument) for argument in (*arguments, "--data-dir", data, "--quiet", *more)])
 
 
 def test_a_licensed_copy_becomes_the_benchmark(collection: Path, tmp_path: Path, monkeypatch) -> None:
-    result = get(collection, tmp_path / "data", "--ids", tmp_path / "list.json")
+    result = get([collection], tmp_path / "data", "--ids", collection / "list.json")
     assert result.exit_code == 0, result.output
     monkeypatch.setenv("HANDFUL_DATA", str(tmp_path / "data"))
     dataset = load_dataset("rcv1")
@@ -80,29 +79,28 @@ def test_a_licensed_copy_becomes_the_benchmark(collection: Path, tmp_path: Path,
 
 def test_the_list_of_documents_may_lie_in_the_data_folder(collection: Path, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "rcv1.ids.json.gz").write_bytes(gzip.compress((tmp_path / "list.json").read_bytes()))
-    assert get(collection, tmp_path / "data").exit_code == 0
+    (tmp_path / "data" / "rcv1.ids.json.gz").write_bytes(gzip.compress((collection / "list.json").read_bytes()))
+    assert get([collection], tmp_path / "data").exit_code == 0
 
 
 def test_the_list_of_documents_may_come_from_the_authors_archive(collection: Path, tmp_path: Path) -> None:
     (tmp_path / "data" / "downloads").mkdir(parents=True)
     with zipfile.ZipFile(tmp_path / "data" / "downloads" / "data.zip", "w") as bundle:  # as if it had been fetched
-        bundle.write(tmp_path / "list.json", "data/rcv1_ids.json")
-    assert get(collection, tmp_path / "data").exit_code == 0
+        bundle.write(collection / "list.json", "data/rcv1_ids.json")
+    assert get([collection], tmp_path / "data").exit_code == 0
 
 
 def test_without_a_copy_of_the_text_there_is_no_rcv1(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["datasets", "get", "rcv1", "--data-dir", str(tmp_path)])
     assert result.stderr.startswith("Error: RCV1 is licensed: ask for it at https://trec.nist.gov")
-    assert "There is no file nowhere" in get(Path("nowhere"), tmp_path).stderr
+    assert "There is no file nowhere" in get([Path("nowhere")], tmp_path).stderr
 
 
 def test_missing_documents_are_reported(collection: Path, tmp_path: Path) -> None:
-    (collection / "19960823.zip").unlink()
-    (collection / "19960820" / "2286newsML.xml").unlink()
-    result = get(collection, tmp_path / "data", "--ids", tmp_path / "list.json")
+    some = [path for path in collection.iterdir() if path.name not in ("19960820", "19960823.zip")]
+    result = get(some, tmp_path / "data", "--ids", collection / "list.json")
     assert result.exit_code == 2
-    assert "lacks 204 of the 1420 documents of RCV1 (2286newsML.xml, 2289newsML.xml, 2296newsML.xml, …)" in result.stderr
+    assert "lacks 406 of the 1420 documents of RCV1 (2286newsML.xml, 2289newsML.xml, 2293newsML.xml, …)" in result.stderr
     assert list((tmp_path / "data").iterdir()) == []
 
 

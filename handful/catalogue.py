@@ -49,10 +49,10 @@ class Record:
 
     def check_whole(self, sizes: Mapping[str, int], place: str) -> None:
         """Refuse data that lacks classes or has short ones: a part of a benchmark is not called by its name."""
-        missing = [label for label in self.labels if label not in sizes]
-        short = [label for label in self.labels if 0 < sizes.get(label, 0) < self.each]
-        if not missing and not short:
+        if self.fits(sizes):
             return
+        missing = [label for label in self.labels if not sizes.get(label)]
+        short = [label for label in self.labels if sizes.get(label, 0) < self.each]
         lack = f"lacks {len(missing)} of" if missing else f"has too few examples for {len(short)} of"
         part = next((other.name for other in catalogue().values() if other.part_of == self.name and other.fits(sizes)), "")
         remedy = f"use it by the name of that part, {part}" if part else f"fetch it again (handful datasets get {self.name})"

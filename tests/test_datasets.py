@@ -148,7 +148,7 @@ def test_the_next_place_is_tried_when_the_first_is_gone(web, folder: Path, known
     known("banking77", each=1, places=places)
     get_dataset("banking77", patience=QUICK, quiet=True)
     assert "gone.zip cannot be fetched (the server answers 404" in caplog.text
-    assert "Trying its home." in caplog.text
+    assert "This is from its home instead." in caplog.text
     assert load_corpus("banking77").words(0) == ["a", ",", "b"]
 
 
@@ -342,7 +342,7 @@ def test_check_shows_differences_and_tells_by_its_exit_code(tmp_path: Path, fold
     known("reuters", statistics={"examples": 62, "classes": 31, "words": 2, "vocabulary": 3})
     result = handful("datasets", "check", "reuters", folder / "reuters.json", "--json")
     assert result.exit_code == 0
-    assert json.loads(result.stdout)[0] == {"figure": "examples", "expected": 62, "found": 62}
+    assert json.loads(result.stdout)[0] == {"name": "examples", "expected": 62, "found": 62}
     assert handful("datasets", "check", "huffpost").exit_code == 2
 
 
@@ -368,7 +368,7 @@ def test_the_command_line_lists_gets_and_takes_a_folder(tmp_path: Path, folder: 
 @needs_real_data
 @pytest.mark.parametrize("name", ["huffpost", "reuters", "banking77", "clinc150"])
 def test_real_data_is_as_it_should_be(name: str) -> None:
-    assert [figure for figure in check_dataset(name) if figure.found != figure.expected] == []
+    assert [figure for figure in check_dataset(name) if figure.differs] == []
 
 
 @needs_real_data

@@ -20,7 +20,7 @@ from ..folders import data_folder
 from ..storage import write_atomic, write_json
 from .download import DownloadError, Patience, download, make_folder, unpack
 from .rcv1 import class_topics, read_ids, read_rcv1
-from .readers import KEYS, READERS, Example, read_rows
+from .readers import KEYS, READERS, Row, read_rows
 
 DOWNLOADS = "downloads"  # folder for what was fetched, in the data folder
 RARE = 5  # a word that occurs less often is not in the paper's vocabulary
@@ -61,19 +61,23 @@ def measure(path: Path, labels: Iterable[str] = ()) -> Measured:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Figure:
     """One figure of a data set, as it should be and as it is."""
 
-    figure: str
+    name: str
     expected: int
     found: int
 
+    @property
+    def differs(self) -> bool:
+        return self.found != self.expected
 
-def check_dataset(name: str, path: Path | None = None) -> list[Difference]:
+
+def check_dataset(name: str, path: Path | None = None) -> list[Figure]:
     """Each figure of the record beside that of the file: the one given, or the one in the data folder."""
     record = find_record(name)
     measured = measure(path or find_data(name)[0], record.labels if record.part_of else ())
-    return [Difference(figure, expected, measured.statistics[figure]) for figure, expected in record.statistics.items()]
+    return [Figure(name, expected, measured.statistics[name]) for name, expected in record.statistics.items()]
 
 
 def list_datasets() -> list[dict[str, Any]]:
@@ -132,7 +136,7 @@ def get_dataset(
     return _write(record, folder, examples)
 
 
-def _write(record: Record, folder: Path, examples: Sequence[Example]) -> Path:
+def _write(record: Record, folder: Path, examples: Sequence[Row]) -> Path:
     path = folder / f"{record.name}.jsonl.gz"
     names = record.classes or (class_topics(examples) if "topics" in examples[0] else {})
     if names:
@@ -146,7 +150,7 @@ def _write(record: Record, folder: Path, examples: Sequence[Example]) -> Path:
     return path
 
 
-def _taken(record: Record, examples: Iterable[Example], place: str = "The data") -> list[Example]:
+def _taken(record: Record, examples: Iterable[Row], place: str) -> list[Row]:
     """The examples of the record's classes, if they are all there."""
     labels = set(record.labels)
     try:
@@ -160,7 +164,7 @@ def _taken(record: Record, examples: Iterable[Example], place: str = "The data")
     return taken
 
 
-def _from_sources(record: Record, sources: Sequence[Path], scratch: Path) -> list[Example]:
+def _from_sources(record: Record, sources: Sequence[Path], scratch: Path) -> list[Row]:
     """Examples of files at hand: the authors' archive, a file in Handful's format, or those of the data set's home."""
     place = ", ".join(map(str, sources))
     paths = [
@@ -195,17 +199,17 @@ def _unpacked(paths: Sequence[Path], scratch: Path) -> list[Path]:
     return [file for path in paths for file in (unpack(path, scratch) if path.name.endswith(ARCHIVES) else [path])]
 
 
-def _from_places(record: Record, scratch: Path, patience: Patience | None, quiet: bool) -> list[Example]:
+def _from_places(record: Record, scratch: Path, patience: Patience | None, quiet: bool) -> list[Row]:
     """Examples from the first place that can be reached."""
     failures: list[DownloadError] = []
     for place in (place for place in record.places if place.urls):
-        if failures:
-            _log.warning("%s Trying %s.", failures[-1], place.page)
         try:
             paths = _fetched(place, patience, quiet)
         except DownloadError as error:
             failures.append(error)
             continue
+        if failures:
+            _log.warning("%s This is from %s instead.", failures[0], place.page)
         if place.reader == "authors":
             files = [file for path in paths for file in unpack(path, scratch, _of_authors(record))]
         else:
@@ -220,7 +224,7 @@ def _fetched(place: Place, patience: Patience | None, quiet: bool) -> list[Path]
 
 def _licensed(
     record: Record, sources: Sequence[Path], ids: Path | None, scratch: Path, patience: Patience | None, quiet: bool
-) -> list[Example]:
+) -> list[Row]:
     """RCV1: the user's copy of the text, by a list of documents given, in the data folder, or in the authors' archive."""
     if not sources:
         raise SettingError(f"{record.title} is licensed: ask for it at {record.home}, then name its folder (--from FOLDER).")
@@ -231,4 +235,4 @@ def _licensed(
         listed = [file for archive in archives for file in unpack(archive, scratch, _of_authors(record))]
     if not listed:
         raise DataError(f"{record.places[0].urls[0]} has no list of RCV1's documents: give one (--ids FILE).")
-    return _taken(record, read_rcv1(sources, read_ids(listed[0]), quiet))
+    return _taken(record, read_rcv1(sources, read_ids(listed[0]), quiet), str(listed[0]))

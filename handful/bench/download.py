@@ -97,7 +97,7 @@ def _compare(found: Receipt, size: int | None, sha256: str | None, file: Path, p
     first = _receipt_file(path)
     if first.exists():
         before = read_json(first)
-        size, sha256 = size or before["size"], sha256 or before["sha256"]
+        size, sha256 = size or before.get("size"), sha256 or before.get("sha256")
     if found.size == (size or found.size) and found.sha256 == (sha256 or found.sha256):
         return
     whose, remedy = str(path), "remove it and fetch it again"
@@ -236,7 +236,8 @@ def unpack(
                     target.write(chunk)
             paths.append(path)
     except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error) as error:
-        raise DataError(f"{archive} cannot be unpacked ({error}): remove it and fetch it again.") from error
+        too = f" and {_receipt_file(archive).name}" * _receipt_file(archive).exists()
+        raise DataError(f"{archive} cannot be unpacked ({error}): remove it{too}, then fetch it again.") from error
     return paths
 
 

@@ -13,7 +13,7 @@ from ..progress import track
 from ..streams import read_lines
 
 TOP_LEVEL = {"CCAT", "ECAT", "GCAT", "MCAT"}
-Place = tuple[Path, str]  # a file and "", or a zip and the name of its member
+Found = tuple[Path, str]  # a file and "", or a zip and the name of its member
 
 
 def read_ids(path: Path) -> dict[str, int]:
@@ -42,7 +42,7 @@ def read_rcv1(sources: Sequence[Path], ids: Mapping[str, int], quiet: bool = Fal
         yield {**_article(_content(places[name]), name), "label": label}
 
 
-def _find(sources: Sequence[Path], wanted: Mapping[str, int]) -> Iterator[tuple[str, Place]]:
+def _find(sources: Sequence[Path], wanted: Mapping[str, int]) -> Iterator[tuple[str, Found]]:
     """Where each wanted document lies; a document is known by the name of its file, which no other day repeats."""
     for source in sources:
         for path in sorted(source.rglob("*")) if source.is_dir() else [source]:
@@ -59,8 +59,8 @@ def _find(sources: Sequence[Path], wanted: Mapping[str, int]) -> Iterator[tuple[
                 yield path.name, (path, "")
 
 
-def _content(place: Place) -> bytes:
-    path, member = place
+def _content(found: Found) -> bytes:
+    path, member = found
     if not member:
         return path.read_bytes()
     with zipfile.ZipFile(path) as bundle:

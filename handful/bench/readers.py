@@ -18,18 +18,18 @@ from ..errors import DataError
 from ..progress import track
 from ..streams import read_lines
 
-Example = dict[str, Any]
+Row = dict[str, Any]
 KEYS = ("text", "label", "head", "tail")
 
 
-def read_rows(paths: Sequence[Path], record: Record) -> Iterator[Example]:
+def read_rows(paths: Sequence[Path], record: Record) -> Iterator[Row]:
     """Handful's own format, which is the authors' too: a JSON object with text (or sentence) and label a line."""
     for path in paths:
         for row in _json_lines(path):
             yield {"text": row.get("text", row.get("sentence")), **{key: row[key] for key in KEYS[1:] if key in row}}
 
 
-def read_newsgroups(paths: Sequence[Path], record: Record) -> Iterator[Example]:
+def read_newsgroups(paths: Sequence[Path], record: Record) -> Iterator[Row]:
     """A file a post, in a folder a group; the body comes after the first empty line."""
     numbers = _numbers(record)
     posts = sorted(path for path in paths if path.parent.name in numbers)
@@ -38,11 +38,11 @@ def read_newsgroups(paths: Sequence[Path], record: Record) -> Iterator[Example]:
         yield {"text": body.strip(), "label": numbers[path.parent.name]}
 
 
-def read_reuters(paths: Sequence[Path], record: Record) -> Iterator[Example]:
+def read_reuters(paths: Sequence[Path], record: Record) -> Iterator[Row]:
     """ApteMod in SGML: articles that Lewis put into training or test and that have topics; those with a single one are kept."""
     numbers = _numbers(record)
 
-    def articles() -> Iterator[Example]:
+    def articles() -> Iterator[Row]:
         for path in sorted(path for path in paths if path.suffix == ".sgm"):
             for head, article in re.findall(r"<REUTERS(.*?)>(.*?)</REUTERS>", path.read_text("latin-1"), re.DOTALL):
                 topics = re.findall(r"<D>(.*?)</D>", _between(article, "TOPICS"))
@@ -65,11 +65,11 @@ def _between(text: str, tag: str) -> str:
     return found.group(1) if found else ""
 
 
-def read_amazon(paths: Sequence[Path], record: Record) -> Iterator[Example]:
+def read_amazon(paths: Sequence[Path], record: Record) -> Iterator[Row]:
     """A file of JSON lines a category, named in its file name."""
     numbers = _numbers(record)
 
-    def reviews() -> Iterator[Example]:
+    def reviews() -> Iterator[Row]:
         for path in paths:
             category = re.sub(r"^reviews_|_5$", "", path.name.split(".")[0])
             if category in numbers:
@@ -81,7 +81,7 @@ def read_amazon(paths: Sequence[Path], record: Record) -> Iterator[Example]:
     return _sampled(reviews(), record.each)
 
 
-def read_huffpost(paths: Sequence[Path], record: Record) -> Iterator[Example]:
+def read_huffpost(paths: Sequence[Path], record: Record) -> Iterator[Row]:
     """JSON lines with category and headline."""
     numbers = _numbers(record)
     rows = (row for path in paths for row in _json_lines(path))
@@ -89,7 +89,7 @@ def read_huffpost(paths: Sequence[Path], record: Record) -> Iterator[Example]:
     return _sampled(({"text": text, "label": label} for text, label in headlines if text and label is not None), record.each)
 
 
-def read_fewrel(paths: Sequence[Path], record: Record) -> Iterator[Example]:
+def read_fewrel(paths: Sequence[Path], record: Record) -> Iterator[Row]:
     """Files of relations by their Wikidata number, and one, `pid2name.json`, with the names of the relations."""
     numbers = _numbers(record)
     names = next((read_json(path) for path in paths if path.name == "pid2name.json"), None)
@@ -103,21 +103,21 @@ def read_fewrel(paths: Sequence[Path], record: Record) -> Iterator[Example]:
                 yield {"text": words, "label": numbers[names[relation][0]], **spans}
 
 
-def read_banking77(paths: Sequence[Path], record: Record) -> Iterator[Example]:
+def read_banking77(paths: Sequence[Path], record: Record) -> Iterator[Row]:
     """CSV files with text and category."""
     for path in paths:
         for row in csv.DictReader(line for _, line in read_lines(path)):
             yield {"text": row["text"], "label": row["category"]}
 
 
-def read_clinc150(paths: Sequence[Path], record: Record) -> Iterator[Example]:
+def read_clinc150(paths: Sequence[Path], record: Record) -> Iterator[Row]:
     """An object of parts, each a list of text and intent; the parts out of scope are left out."""
     for path in paths:
         parts = read_json(path)
         yield from ({"text": text, "label": intent} for part in ("train", "val", "test") for text, intent in parts[part])
 
 
-READERS: dict[str, Callable[[Sequence[Path], Record], Iterator[Example]]] = {
+READERS: dict[str, Callable[[Sequence[Path], Record], Iterator[Row]]] = {
     "authors": read_rows,
     "newsgroups": read_newsgroups,
     "reuters": read_reuters,
@@ -145,9 +145,9 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _sampled(examples: Iterable[Example], each: int) -> Iterator[Example]:
+def _sampled(examples: Iterable[Row], each: int) -> Iterator[Row]:
     """As many examples of each label, chosen at random with a fixed seed in one pass (reservoir sampling)."""
-    kept: dict[int, list[Example]] = {}
+    kept: dict[int, list[Row]] = {}
     seen: dict[int, int] = {}
     rngs: dict[int, np.random.Generator] = {}
     for example in examples:

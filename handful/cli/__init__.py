@@ -18,6 +18,7 @@ def main() -> None:
 
     \b
     handful demo                                        see it work
+    handful datasets get reuters                        fetch a benchmark's data
     handful train --data reuters --out runs/reuters     meta-train the attention generator
     handful evaluate runs/reuters --json                test it on unseen classes
     """

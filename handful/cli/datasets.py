@@ -35,7 +35,7 @@ def list_(as_json: bool) -> None:
             click.echo(json.dumps(fact))
         return
     rows = [(f["name"], f["title"], f["examples"], "/".join(map(str, f["split"].values())), f["path"] or "–") for f in facts]
-    print_table(("name", "data set", "examples", "train/val/test", "here"), rows)
+    print_table(("name", "data set", "examples", "train/val/test", "file"), rows)
 
 
 @datasets.command()
@@ -80,11 +80,11 @@ def check(context: click.Context, name: str, path: Path | None, as_json: bool) -
     if as_json:
         click.echo(json.dumps([asdict(figure) for figure in figures]))
     else:
-        rows = [(f.figure, f.expected, f.found, "" if f.found == f.expected else "differs") for f in figures]
+        rows = [(f.name, f.expected, f.found, "differs" if f.differs else "") for f in figures]
         print_table((name, "expected", "found", ""), rows)
         if find_record(name).note:
             click.echo(find_record(name).note)
-    context.exit(int(any(figure.found != figure.expected for figure in figures)))
+    context.exit(int(any(figure.differs for figure in figures)))
 
 
 @click.command()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -12,14 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from .catalogue import catalogue
 from .errors import DataError
+from .folders import DATA_VARIABLE, data_folder
 from .functional import Floats, Ints, Offsets
 from .streams import read_lines
 from .text import Vocabulary, words_of
 
 LONGEST = 500  # words kept of a text
 FARTHEST = 40  # words from an entity that are told apart
-DATA_VARIABLE = "HANDFUL_DATA"
+ENDINGS = (".json.xz", ".jsonl.xz", ".json.gz", ".jsonl.gz", ".jsonl", ".json")
+PARTS = ("train", "val", "test")
+
+_log = logging.getLogger(__name__)
 
 
 def ragged_positions(starts: Ints, lengths: Ints) -> Ints:
@@ -90,6 +95,7 @@ class Corpus:
     offsets: Offsets
     labels: Ints  # (documents,), positions in `classes`
     classes: tuple[str, ...]
+    written: tuple[str, ...]  # the label of each class as the data writes it: its name, or a number
     vocabulary: Vocabulary
     positions: Ints  # (words, entities): see Texts
 
@@ -162,14 +168,24 @@ def make_corpus(
     spans = entities or [()] * len(documents)
     positions = [entity_positions(len(document), spans[i]) for i, document in enumerate(documents)]
     together = np.concatenate(positions) if positions else np.empty((0, 0), np.int64)
-    return Corpus(ids, offsets, names.ids(labels), tuple(names.words), vocabulary, together)
+    numbers, written = names.ids(labels), tuple(names.words)
+    return Corpus(ids, offsets, numbers, written, written, vocabulary, together)
 
 
 # Reading
 
 
-def _example(path: Path, number: int, line: str) -> tuple[list[str], str, list[tuple[int, int]]]:
-    """The words, the label and the entities (head and tail, or none) of one line."""
+@dataclass(frozen=True)
+class Example:
+    """One line of a data file."""
+
+    line: int
+    words: list[str]
+    label: str
+    entities: list[tuple[int, int]]  # first and last word of head and tail, or none
+
+
+def _example(path: Path, number: int, line: str) -> Example:
     place = f"{path}, line {number}"
     try:
         row = json.loads(line)
@@ -189,44 +205,54 @@ def _example(path: Path, number: int, line: str) -> tuple[list[str], str, list[t
     spans = [row[name] for name in ("head", "tail") if name in row]
     if any(not _is_span(span, len(words)) for span in spans) or len(spans) == 1:
         raise DataError(f"{place}: head and tail should both be [first word, last word], counted from 0 within the text.")
-    return words, str(label), [(span[0], span[1]) for span in spans]
+    return Example(number, words, str(label), [(span[0], span[1]) for span in spans])
 
 
 def _is_span(span: Any, length: int) -> bool:
     return isinstance(span, list) and len(span) == 2 and all(type(i) is int for i in span) and 0 <= span[0] <= span[1] < length
 
 
+def read_examples(path: Path) -> Iterator[Example]:
+    """The examples of a file of JSON lines, one after the other."""
+    return (_example(path, number, line) for number, line in read_lines(path) if line.strip())
+
+
 def read_corpus(path: str | Path, longest: int = LONGEST, skip_empty: bool = False) -> Corpus:
     """A corpus from JSON lines with `text` or `sentence` (a string or a list of words) and `label` (a number or a name)."""
     path = Path(path)
-    texts, labels, entities = [], [], []
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        words, label, spans = _example(path, number, line)
-        if not words and not skip_empty:
-            raise DataError(f"{path}, line {number} has an empty text: remove the line, or skip such lines (--skip-empty).")
-        if words:
-            texts.append(words)
-            labels.append(label)
-            entities.append(spans)
-    if len({len(spans) for spans in entities}) > 1:
+    examples, empty = [], 0
+    for example in read_examples(path):
+        if example.words:
+            examples.append(example)
+        elif skip_empty:
+            empty += 1
+        else:
+            place = f"{path}, line {example.line}"
+            raise DataError(f"{place} has an empty text: remove the line, or skip such lines (--skip-empty).")
+    if empty:
+        _log.warning("%s: %d empty texts are left out.", path.name, empty)
+    if len({len(example.entities) for example in examples}) > 1:
         raise DataError(f"{path} gives head and tail for some texts only: give them for all, or for none.")
-    if not texts:
+    if not examples:
         raise DataError(f"{path} has no examples: write one JSON object with text and label a line.")
-    numbered = all(label.lstrip("-").isdigit() for label in labels)
-    classes = sorted(set(labels), key=int if numbered else str)
-    corpus = make_corpus(texts, labels, classes, longest, entities)
-    return replace(corpus, classes=_class_names(path, corpus.classes))
+    labels = [example.label for example in examples]
+    classes = sorted(set(labels), key=int if _are_numbers(labels) else str)
+    entities = [example.entities for example in examples]
+    corpus = make_corpus([example.words for example in examples], labels, classes, longest, entities)
+    return replace(corpus, classes=_class_names(path, corpus.written))
 
 
-def _class_names(path: Path, classes: tuple[str, ...]) -> tuple[str, ...]:
+def _are_numbers(labels: Iterable[str]) -> bool:
+    return all(label.lstrip("-").isdigit() for label in labels)
+
+
+def _class_names(path: Path, labels: tuple[str, ...]) -> tuple[str, ...]:
     """Names from a file `*.classes.json` beside the data, where there is one."""
     names = path.with_name(path.name.split(".")[0] + ".classes.json")
     if not names.exists():
-        return classes
-    by_number = read_json(names)
-    return tuple(str(by_number.get(label, label)) for label in classes)
+        return labels
+    by_label = read_json(names)
+    return tuple(str(by_label.get(label, label)) for label in labels)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -258,7 +284,7 @@ class ClassSplit:
 
 
 def read_split(path: str | Path, corpus: Corpus, name: str = "") -> ClassSplit:
-    """A split from a JSON object with train, val and test, each a list of class names or numbers.
+    """A split from a JSON object with train, val and test, each a list of class names or labels.
 
     A file that holds the splits of several data sets is an object of such objects; `name` chooses one.
     """
@@ -268,19 +294,29 @@ def read_split(path: str | Path, corpus: Corpus, name: str = "") -> ClassSplit:
         if name not in parts:
             raise DataError(f"{path} has no split for {name!r}: it has {', '.join(parts) or 'none'}.")
         parts = parts[name]
-    missing = {"train", "val", "test"} - set(parts)
+    return make_split(parts, corpus, str(path))
+
+
+def make_split(parts: Mapping[str, Any], corpus: Corpus, place: str) -> ClassSplit:
+    """A split from lists of class names or labels; a number is a label, or a position where the labels are names.
+
+    >>> corpus = make_corpus(["x", "y", "z"], ["7", "3", "5"])
+    >>> make_split({"train": [3], "val": ["5"], "test": [7]}, corpus, "here")
+    ClassSplit(train=(1,), val=(2,), test=(0,))
+    """
+    missing = set(PARTS) - set(parts)
     if missing:
-        raise DataError(f"{path} lacks {', '.join(sorted(missing))}: a split has train, val and test.")
-    numbers = {corpus_class: number for number, corpus_class in enumerate(corpus.classes)}
-    return ClassSplit(*(_class_numbers(path, parts[part], numbers) for part in ("train", "val", "test")))
-
-
-def _class_numbers(path: Path, labels: Sequence[str | int], numbers: Mapping[str, int]) -> tuple[int, ...]:
-    found = [label if isinstance(label, int) else numbers.get(label, -1) for label in labels]
-    unknown = [str(label) for label, number in zip(labels, found, strict=True) if not 0 <= number < len(numbers)]
+        raise DataError(f"{place} lacks {', '.join(sorted(missing))}: a split has train, val and test.")
+    if not all(isinstance(parts[part], list) and all(isinstance(label, (str, int)) for label in parts[part]) for part in PARTS):
+        raise DataError(f"{place} has a part that is no list of class names or labels: make train, val and test such lists.")
+    numbered = _are_numbers(corpus.written)
+    known: dict[str | int, int] = {}
+    for number, (label, name) in enumerate(zip(corpus.written, corpus.classes, strict=True)):
+        known |= {label: number, name: number, int(label) if numbered else number: number}
+    unknown = [str(label) for part in PARTS for label in parts[part] if label not in known]
     if unknown:
-        raise DataError(f"{path} names classes that the data does not have: {', '.join(unknown)}. Correct the split.")
-    return tuple(found)
+        raise DataError(f"{place} names classes that the data does not have: {', '.join(unknown)}. Correct the split.")
+    return ClassSplit(*(tuple(known[label] for label in parts[part]) for part in PARTS))
 
 
 # Data sets by name
@@ -296,28 +332,44 @@ class Dataset:
 
 
 def find_data(data: str) -> tuple[Path, Path | None]:
-    """The files of a data set: the packaged `demo`, a path, or a name in the folder that HANDFUL_DATA names."""
+    """The files of a data set and of its split: the packaged `demo`, a path, or a name in the data folder."""
     if data == "demo":
         folder = Path(str(files("handful") / "data"))
         return folder / "demo.jsonl", folder / "demo.split.json"
     if Path(data).is_file():
         beside = [Path(data).with_name(Path(data).name.split(".")[0] + ".split.json"), Path(data).with_name("splits.json")]
         return Path(data), next((path for path in beside if path.exists()), None)
-    folder = Path(os.environ.get(DATA_VARIABLE, ""))
-    for ending in (".json.xz", ".jsonl.xz", ".json.gz", ".jsonl.gz", ".jsonl", ".json"):
-        if os.environ.get(DATA_VARIABLE) and (folder / (data + ending)).is_file():
-            return folder / (data + ending), folder / "splits.json"
-    raise DataError(
-        f"There is no data {data!r}: give demo, the path of a file, or a name in the folder that {DATA_VARIABLE} names."
+    whole = catalogue()[data].part_of if data in catalogue() else ""
+    found = [data_folder() / (name + ending) for name in (data, whole) if name for ending in ENDINGS]
+    splits = data_folder() / "splits.json"
+    for path in found:
+        if path.is_file():
+            return path, splits if splits.exists() else None
+    remedy = (
+        f"fetch it (handful datasets get {data})" if data in catalogue() else "give demo, the path of a file, or a name there"
     )
+    raise DataError(f"There is no data {data!r} in {data_folder()} ({DATA_VARIABLE}): {remedy}.")
+
+
+def load_corpus(data: str, longest: int = LONGEST, skip_empty: bool = False) -> Corpus:
+    """A corpus by name or path; by the name of a known data set it has to be that data set, whole."""
+    path, _ = find_data(data)
+    record = catalogue().get(data)
+    corpus = read_corpus(path, longest, skip_empty or bool(record and record.skip_empty))
+    if record:
+        sizes = np.bincount(corpus.labels, minlength=len(corpus.written)).tolist()
+        record.check_whole(dict(zip(corpus.written, sizes, strict=True)), str(path))
+    return corpus
 
 
 def load_dataset(data: str, split: str | Path | None = None, longest: int = LONGEST, skip_empty: bool = False) -> Dataset:
-    """A data set by name or path, with the split given or the one beside it."""
+    """A data set by name or path, with the split given, the one beside it, or the one that ships for a known name."""
     path, beside = find_data(data)
-    corpus = read_corpus(path, longest, skip_empty)
+    corpus = load_corpus(data, longest, skip_empty)
+    if data in catalogue() and not split and not (beside and data in read_json(beside)):
+        return Dataset(data, corpus, make_split(catalogue()[data].split, corpus, f"The split of {data}"))
     where = split or beside
     if where is None:
-        raise DataError(f"{path} has no class split beside it: name one (--split FILE) with train, val and test.")
+        raise DataError(f"{path} has no class split beside it: name one (--split FILE), or make one (handful split {data}).")
     name = path.name.split(".")[0]
     return Dataset(name, corpus, read_split(where, corpus, name))

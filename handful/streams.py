@@ -22,8 +22,11 @@ def _open(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """The stream of lines, and the raw file under it whose position tells how far the reading is."""
     with path.open("rb") as raw:
         if path.suffix == ".zip":
-            with zipfile.ZipFile(raw) as archive, archive.open(archive.namelist()[0]) as stream:
-                yield stream, raw
+            with zipfile.ZipFile(raw) as archive:
+                if not archive.namelist():
+                    raise zipfile.BadZipFile("the archive is empty")
+                with archive.open(archive.namelist()[0]) as stream:
+                    yield stream, raw
         elif path.suffix in OPENERS:
             with OPENERS[path.suffix](raw, "rb") as stream:
                 yield stream, raw

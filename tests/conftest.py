@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handful.corpus import Corpus, make_corpus
+from handful.corpus import Corpus, Dataset, load_dataset, make_corpus
 from handful.episodes import EpisodeSampler, EpisodeSpec
 from handful.runs import Material, RunSettings, load_material
 
@@ -27,6 +27,18 @@ def _one_thread() -> None:
 @pytest.fixture(scope="session")
 def demo() -> Material:
     return load_material(RunSettings())
+
+
+@pytest.fixture(scope="session")
+def amazon() -> Dataset:
+    """Real reviews; for tests that need real data."""
+    return load_dataset("amazon-17")
+
+
+@pytest.fixture(scope="session")
+def fewrel() -> Dataset:
+    """Real relations; for tests that need real data."""
+    return load_dataset("fewrel-partial")
 
 
 @pytest.fixture(scope="session")

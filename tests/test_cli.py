@@ -136,11 +136,13 @@ def test_evaluate_what_is_no_run(tmp_path: Path) -> None:
     assert "is not a saved model" in result.stderr
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["evaluate"], ["demo"]])
-def test_help_has_an_example(command: list[str]) -> None:
-    result = handful(*command, "--help")
+@pytest.mark.parametrize(
+    "command", ["", "train", "evaluate", "demo", "datasets list", "datasets get", "datasets check", "split", "vectors get"]
+)
+def test_help_has_an_example(command: str) -> None:
+    result = handful(*command.split(), "--help")
     assert result.exit_code == 0
-    assert "handful " + (command[0] if command else "demo") in result.stdout
+    assert f"handful {command or 'demo'}" in result.stdout
 
 
 def test_a_light_import() -> None:

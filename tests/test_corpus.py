@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import needs_real_data
 
-from handful.corpus import FARTHEST, ClassSplit, find_data, load_dataset, make_corpus, read_corpus, read_split
+from handful.corpus import FARTHEST, ClassSplit, Dataset, find_data, load_dataset, make_corpus, read_corpus, read_split
 from handful.errors import DataError
 
 GOOD = '{"text": "Hello there", "label": "b"}', '{"sentence": ["good", "bye"], "label": "a"}'
@@ -65,8 +65,9 @@ def test_bad_lines_are_refused_with_their_place_and_remedy(lines, rows, sentence
         read_corpus(lines(*rows))
 
 
-def test_empty_texts_can_be_skipped(lines) -> None:
+def test_empty_texts_can_be_skipped_and_are_reported(lines, caplog) -> None:
     assert len(read_corpus(lines(*GOOD, '{"text": [], "label": 1}'), skip_empty=True)) == 2
+    assert caplog.messages == ["data.jsonl: 1 empty texts are left out."]
 
 
 def test_relations_carry_their_positions_clipped(lines) -> None:
@@ -80,8 +81,8 @@ def test_relations_carry_their_positions_clipped(lines) -> None:
 
 
 @needs_real_data
-def test_real_relations() -> None:
-    corpus = load_dataset("fewrel").corpus
+def test_real_relations(fewrel: Dataset) -> None:
+    corpus = fewrel.corpus
     assert corpus.positions.shape == (len(corpus.ids), 2)
     assert corpus.positions.min() >= 0
     assert corpus.positions.max() <= 2 * FARTHEST
@@ -109,6 +110,17 @@ def test_splits_by_name_and_number(lines) -> None:
     assert read_split(by_name, corpus) == read_split(nested, corpus, "mine") == ClassSplit((0,), (1,), (2,))
 
 
+def test_numbers_in_a_split_are_labels_also_where_labels_have_gaps(lines) -> None:
+    path = lines('{"text": "x", "label": 9}', '{"text": "y", "label": 2}', '{"text": "z", "label": 5}')
+    lines('{"2": "two", "5": "five", "9": "nine"}', name="data.classes.json")
+    corpus = read_corpus(path)
+    assert (corpus.classes, corpus.written) == (("two", "five", "nine"), ("2", "5", "9"))
+    split = lines('{"train": [9], "val": ["5"], "test": ["two"]}', name="split.json")
+    assert read_split(split, corpus) == ClassSplit((2,), (1,), (0,))
+    with pytest.raises(DataError, match="does not have: 1, 0"):
+        read_split(lines('{"train": [1], "val": [2], "test": [0]}', name="split.json"), corpus)
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -116,6 +128,8 @@ def test_splits_by_name_and_number(lines) -> None:
         ('{"train": [0], "val": [1], "test": ["q"]}', "that the data does not have: q"),
         ('{"train": [0], "val": [1], "test": [7]}', "does not have: 7"),
         ('{"train": [0], "val": [0], "test": [1]}', "stands in two parts"),
+        ('{"train": 0, "val": [1], "test": []}', "no list of class names"),
+        ('{"train": [[0]], "val": [1], "test": []}', "no list of class names"),
         ('{"other": {}}', "has no split for 'mine': it has other"),
         ("{", "is not JSON"),
         ("[]", "does not hold a JSON object"),
@@ -166,7 +180,8 @@ def test_real_data(name: str, examples: int, classes: int, words: float, parts: 
 
 
 @needs_real_data
-def test_real_empty_texts_are_an_error_unless_skipped() -> None:
+def test_real_empty_texts_are_left_out_and_their_number_reported(caplog) -> None:
+    assert len(load_dataset("20newsgroups").corpus) == 18828 - 34
+    assert caplog.messages == ["20newsgroups.json.xz: 34 empty texts are left out."]
     with pytest.raises(DataError, match="has an empty text"):
-        load_dataset("20newsgroups")
-    assert len(load_dataset("20newsgroups", skip_empty=True).corpus) == 18828 - 34
+        read_corpus(find_data("20newsgroups")[0])

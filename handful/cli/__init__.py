@@ -6,6 +6,7 @@ import click
 
 from .. import __version__
 from .common import Group
+from .datasets import datasets, split
 from .meta import demo, evaluate, train
 from .vectors import vectors
 
@@ -17,10 +18,11 @@ def main() -> None:
 
     \b
     handful demo                                        see it work
+    handful datasets get reuters                        fetch a benchmark's data
     handful train --data reuters --out runs/reuters     meta-train the attention generator
     handful evaluate runs/reuters --json                test it on unseen classes
     """
 
 
-for _command in (demo, train, evaluate, vectors):
+for _command in (demo, train, evaluate, datasets, split, vectors):
     main.add_command(_command)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 
 from ..errors import HandfulError
+from ..folders import DATA_VARIABLE
 
 
 class Group(click.Group):
@@ -30,3 +34,44 @@ def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
         return command
 
     return decorate
+
+
+@contextmanager
+def _data_folder(folder: Path) -> Iterator[None]:
+    """For the time of a command; in the environment, so that worker processes have it too."""
+    before = os.environ.get(DATA_VARIABLE)
+    os.environ[DATA_VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        os.environ.pop(DATA_VARIABLE)
+        if before is not None:
+            os.environ[DATA_VARIABLE] = before
+
+
+def _use_data_folder(context: click.Context, _: click.Parameter, folder: Path | None) -> None:
+    if folder:
+        context.with_resource(_data_folder(folder))
+
+
+data_dir_option = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    expose_value=False,
+    callback=_use_data_folder,
+    help="Folder of data sets; by default HANDFUL_DATA, or else one in the user's cache.",
+)
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table for people: as wide as it needs, so that nothing is cut; numbers to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*header, box=None, pad_edge=False)
+    for column, cell in zip(table.columns, rows[0], strict=True):
+        column.justify, column.no_wrap = "right" if isinstance(cell, int) else "left", True
+    for row in rows:
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+    console = Console(width=10_000)
+    console.print(table, width=console.measure(table).maximum)

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from .common import options_of
+from .common import data_dir_option, options_of
 
 DATA_OPTIONS = options_of(
-    click.option("--data", default="demo", help="demo, a file of JSON lines, or a name in the folder HANDFUL_DATA."),
+    click.option("--data", default="demo", help="demo, a file of JSON lines, or a name in the data folder."),
+    data_dir_option,
     click.option("--split", help="JSON file with the classes of train, val and test; by default the one beside the data."),
     click.option("--skip-empty", is_flag=True, help="Leave texts without a word out, instead of stopping at them."),
     click.option("--longest", default=500, help="Words kept of a text."),
@@ -125,6 +126,7 @@ def train(context: click.Context, /, preset: str | None, out: Path, as_json: boo
 @click.option("--part", default="test", type=click.Choice(["train", "val", "test"]), help="Classes to test on.")
 @click.option("--episodes", default=1000, help="Test episodes.")
 @click.option("--data", help="Other data than the run's own.")
+@data_dir_option
 @click.option("--split", help="The split of that data.")
 @click.option("--way", type=int, help="Other than in training.")
 @click.option("--shot", type=int, help="Other than in training.")

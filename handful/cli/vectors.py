@@ -1,4 +1,4 @@
-"""Word vectors: made, not downloaded."""
+"""Word vectors: made from an encoder, or fetched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 @click.group()
 def vectors() -> None:
-    """Make word vectors."""
+    """Make or fetch word vectors."""
 
 
 @vectors.command()
@@ -29,3 +29,20 @@ def distill(encoder: str, words: int, dim: int, out: Path) -> None:
     table = distilled_file(encoder, words, dim)
     out.write_bytes(table.read_bytes())
     click.echo(f"{out}: {words} words, {dim} numbers each.")
+
+
+@vectors.command()
+@click.argument("name")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder; by default one in the user's cache.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def get(name: str, out: Path | None, quiet: bool) -> None:
+    """Fetch published vectors: fasttext (the paper's, 6.6 GB), glove-50, glove-100, glove-200 or glove-300 (0.9 GB).
+
+    \b
+    handful vectors get glove-100 --out vectors
+    handful train --vectors wordllama+vectors/glove.6B.100d.txt --out runs/both
+    """
+    from ..bench.vectors import get_vectors
+
+    path = get_vectors(name, out, quiet=quiet)
+    click.echo(f"{path}: use it with --vectors {path}")

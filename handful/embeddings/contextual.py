@@ -16,6 +16,7 @@ import numpy as np
 
 from ..corpus import Pieces, Texts, make_corpus, ragged_positions
 from ..errors import DataError, MissingExtraError, SettingError
+from ..folders import cache_folder
 from ..functional import Floats, Ints, Offsets, as_like, weighted_bag
 from ..progress import track
 
@@ -258,12 +259,6 @@ def encoder_of(vectors: str) -> Encoder | None:
     """The encoder that vectors named `contextual:ENCODER` come from."""
     kind, _, source = vectors.partition(":")
     return Encoder(source or PACKAGED) if kind == "contextual" else None
-
-
-def cache_folder() -> Path:
-    """Where made vectors are kept: HANDFUL_CACHE, or the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("HANDFUL_CACHE") or Path(base) / "handful")
 
 
 def contextual_table(encoder: Encoder, documents: Sequence[Sequence[str]], folder: Path | None = None) -> Floats:

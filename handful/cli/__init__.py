@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .. import __version__
+from .benchmark import benchmark
 from .common import Group
 from .meta import demo, evaluate, train
 from .vectors import vectors
@@ -22,5 +23,5 @@ def main() -> None:
     """
 
 
-for _command in (demo, train, evaluate, vectors):
+for _command in (demo, train, evaluate, benchmark, vectors):
     main.add_command(_command)

@@ -1,0 +1,1 @@
+"""Benchmarks: data sets, the grid of runs, tables."""

@@ -107,7 +107,7 @@ def dependable_map(
             except Exception:
                 if not running:  # not the fault of a job
                     raise
-                tries.update(running)
+                tries.update(list(running))
                 for item in running.items():
                     (again if tries[item[0]] < ATTEMPTS - 1 else alone).append(item)
                 running.clear()
@@ -136,61 +136,67 @@ def _last_attempt(run: Callable[..., Any], function: Callable[..., Result], item
 @contextmanager
 def _parallel(pool: Pool) -> Iterator[Callable[..., Iterator[tuple[int, Any]]]]:
     """joblib's call on the pool: `run(function, numbered jobs)` gives (number, outcome) as they finish."""
-    from joblib import Parallel, delayed
-
-    def run(function: Callable[..., Any], items: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-        parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
-        outcomes: Iterator[tuple[int, Any]] = parallel(delayed(_attempt)(function, number, job) for number, job in items)
-        return outcomes
+    from joblib import Parallel, delayed, parallel_config
 
     workers = pool.workers if pool.backend == "processes" else -1
-    with _backend(pool):
+    with {"processes": _processes, "dask": _dask, "ray": _ray}[pool.backend](pool.address) as backend:
+
+        def run(function: Callable[..., Any], items: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+            with parallel_config(**backend()):
+                parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
+            outcomes: Iterator[tuple[int, Any]] = parallel(delayed(_attempt)(function, *item) for item in items)
+            return outcomes
+
         yield run
 
 
 @contextmanager
-def _backend(pool: Pool) -> Iterator[None]:
-    """Let joblib run on the pool: one thread a worker, so that workers do not fight over cores."""
-    from joblib import parallel_config
-
-    if pool.backend == "processes":
-        with parallel_config("loky", inner_max_num_threads=1):
-            yield
-    elif pool.backend == "dask":
-        with _dask_client(pool.address), parallel_config("dask"):
-            yield
-    else:
-        with _ray_client(pool.address), parallel_config("ray"):
-            yield
+def _processes(_: str | None) -> Iterator[Callable[[], dict[str, Any]]]:
+    """One thread a process, so that they do not fight over cores."""
+    yield lambda: {"backend": "loky", "inner_max_num_threads": 1}
 
 
 @contextmanager
-def _dask_client(address: str | None) -> Iterator[None]:
+def _dask(address: str | None) -> Iterator[Callable[[], dict[str, Any]]]:
     try:
         from distributed import Client
+        from joblib._dask import DaskDistributedBackend
     except ImportError as error:
         raise MissingExtraError("The backend dask", "dask") from error
+
+    class Backend(DaskDistributedBackend):  # type: ignore[misc]
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            return max(2, super().effective_n_jobs(n_jobs))  # with one worker joblib would run the jobs in this process
+
+        def submit(self, func: Any, callback: Any = None) -> Any:
+            future = super().submit(func, callback)  # it says nothing of a task that Dask gave up because its workers died
+            future.add_done_callback(lambda done: callback(done.exception()) if done.exception() else None)
+            return future
+
     try:
         client = Client(address)
     except (OSError, ValueError) as error:
         raise SettingError(f"There is no Dask scheduler at {address} ({error}): check --address.") from error
     with client:
-        yield
+        yield lambda: {"backend": Backend(client=client)}
 
 
 @contextmanager
-def _ray_client(address: str | None) -> Iterator[None]:
+def _ray(address: str | None) -> Iterator[Callable[[], dict[str, Any]]]:
     try:
         import ray
-        from ray.util.joblib import register_ray
+        from ray.util.joblib.ray_backend import RayBackend
     except ImportError as error:
         raise MissingExtraError("The backend ray", "ray") from error
+
+    class Backend(RayBackend):  # type: ignore[misc]
+        supports_return_generator = True  # its pool calls back for each result; joblib forbids it for its own pool alone
+
     try:
         ray.init(address=address, log_to_driver=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise SettingError(f"There is no Ray cluster at {address} ({error}): check --address.") from error
-    register_ray()
     try:
-        yield
+        yield lambda: {"backend": Backend()}
     finally:
         ray.shutdown()

@@ -166,7 +166,7 @@ def _dask(address: str | None) -> Iterator[Callable[[], dict[str, Any]]]:
 
     class Backend(DaskDistributedBackend):  # type: ignore[misc]
         def effective_n_jobs(self, n_jobs: int) -> int:
-            return max(2, super().effective_n_jobs(n_jobs))  # with one worker joblib would run the jobs in this process
+            return max(2, int(super().effective_n_jobs(n_jobs)))  # of one worker joblib makes none, and runs jobs right here
 
         def submit(self, func: Any, callback: Any = None) -> Any:
             future = super().submit(func, callback)  # it says nothing of a task that Dask gave up because its workers died

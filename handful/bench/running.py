@@ -66,7 +66,7 @@ def _measure(cell: Cell, folder: Path, runs: Path) -> CellResult:
     return CellResult(
         data=cell.data,
         shot=cell.shot,
-        vectors=without_folders(settings.model.vectors),
+        vectors=without_folders(cell.vectors),
         preset=cell.preset,
         seed=cell.seed,
         options=dict(cell.options),

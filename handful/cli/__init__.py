@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from .. import __version__
-from .benchmark import benchmark
+from .benchmark import benchmark, table
 from .common import Group
 from .meta import demo, evaluate, train
 from .vectors import vectors
@@ -23,5 +23,5 @@ def main() -> None:
     """
 
 
-for _command in (demo, train, evaluate, benchmark, vectors):
+for _command in (demo, train, evaluate, benchmark, table, vectors):
     main.add_command(_command)

@@ -80,3 +80,20 @@ def benchmark(
         failed |= report.failed
         click.echo(report, err=report.failed)
     context.exit(1 if failed else 0)
+
+
+@click.command()
+@click.argument("results", type=click.Path(path_type=Path))
+@click.option("--table", "name", help="main, ablation, bert, rr_vs_lr, other_heads, other_baselines or finetuned_embeddings.")
+@click.option("--format", "form", default="markdown", help="markdown, latex, or csv (a line a cell).")
+def table(results: Path, name: str | None, form: str) -> None:
+    """Print the paper's tables from a file of results: measured, the paper's figure, the difference; empty where not run.
+
+    \b
+    handful table main.jsonl
+    handful table main.jsonl --table ablation --format latex
+    """
+    from ..bench.results import read_results
+    from ..bench.tables import make_tables, render_tables
+
+    click.echo(render_tables(make_tables(read_results(results), name), form), nl=False)

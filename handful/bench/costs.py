@@ -15,7 +15,7 @@ from typing import Any
 
 from ..corpus import read_json
 from ..errors import SettingError
-from .grid import STANDS_FOR, Cell
+from .grid import STANDS_FOR, Cell, without_folders
 from .results import CellResult
 
 COSTS = Path(__file__).parent / "costs.json"
@@ -46,9 +46,9 @@ def estimate_cells(cells: Sequence[Cell], results: Iterable[CellResult]) -> list
 def _from_past(cell: Cell, past: dict[tuple[Any, ...], list[float]]) -> Estimate | None:
     exact = (cell.data, cell.preset, cell.options)
     keys = {
-        "measured": (*exact, cell.shot, cell.settings.model.vectors),
-        "other vectors": (*exact, cell.shot),
-        "other shot": exact,
+        "measured": (*exact, cell.shot, without_folders(cell.vectors)),
+        "measured with other vectors": (*exact, cell.shot),
+        "measured at another shot": exact,
     }
     return next((Estimate(mean(past[key]), basis) for basis, key in keys.items() if key in past), None)
 
@@ -63,7 +63,7 @@ def _from_table(cell: Cell) -> Estimate | None:
     first, second = table["seconds"][cell.preset]
     seconds = max(first, first + (second - first) * (words - short) / (long - short))
     share = min(1.0, cell.settings.training.epochs * cell.settings.training.episodes / 100 / table["epochs"])
-    return Estimate(seconds * share, "cost table")
+    return Estimate(seconds * share, "from the cost table")
 
 
 @cache

@@ -192,12 +192,17 @@ class Table:
             return self.layout.presets
         return tuple(p for p in self.layout.presets if any(self.entry(p, column).results for column in self.columns))
 
-    def averaged(self, shot: int) -> list[Column]:
-        """The paper's data sets that were measured at all, or all of them; a part only where the whole is missing."""
+    def of_paper(self, shot: int) -> list[Column]:
+        """Columns that the paper has too; a part of a data set only where the whole is missing."""
         columns = [column for column in self.columns if column.shot == shot and self.has_paper(column)]
+        whole = {column.data for column in columns}
+        return [column for column in columns if STANDS_FOR.get(column.data) not in whole]
+
+    def averaged(self, shot: int) -> list[Column]:
+        """Those of them that were measured at all; else all of them."""
+        columns = self.of_paper(shot)
         measured = [column for column in columns if any(self.entry(preset, column).results for preset in self.layout.presets)]
-        whole = {column.data for column in measured}
-        return [column for column in measured or columns if STANDS_FOR.get(column.data) not in whole]
+        return measured or columns
 
     def has_paper(self, column: Column) -> bool:
         """Whether the paper has figures for the column."""
@@ -361,7 +366,7 @@ def _headline(table: Table) -> Section:
     baselines = [preset for preset in table.layout.presets if preset != OUR]
     rows, notes = [], []
     for shot in table.layout.shots:
-        columns = [column for column in table.columns if column.shot == shot and table.has_paper(column)]
+        columns = table.of_paper(shot)
         measured = [column for column in table.averaged(shot) if table.entry(OUR, column).results]
         views = [_Accuracies(table, columns, True), _Accuracies(table, measured, True), _Accuracies(table, measured, False)]
         leads = {

@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from ..errors import SettingError
+from ..errors import DataError, SettingError
 from .grid import PAPER_DATA, STANDS_FOR
-from .results import CellResult
+from .results import CellResult, read_results
 
 PAPER = Path(__file__).parent / "paper.csv"
 OUR, CNN_PROTO = "our", "cnn-proto"
@@ -232,7 +232,8 @@ def _variants(name: str, results: Sequence[CellResult], always: bool) -> list[Ta
         return [_table(name, (), "", ())]
     own = _own_lines(name)
     tables = [
-        _table(name, group, *key) for key, group in sorted(groups.items(), key=lambda item: (item[0][0], str(item[0][1])))
+        _table(name, group, *key)
+        for key, group in sorted(groups.items(), key=lambda item: (item[0][0], len(item[0][1]), str(item[0][1])))
     ]
     return [table for table in tables if always or any(e.results for key, e in table.entries.items() if own(*key))]
 
@@ -443,6 +444,13 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 # Formats
+
+
+def render_file(path: Path, name: str | None = None, form: str = "markdown") -> str:
+    """The tables of a file of results."""
+    if not path.is_file():
+        raise DataError(f"There is no file {path}: handful benchmark GRID --out {path.name} writes one.")
+    return render_tables(make_tables(read_results(path), name), form)
 
 
 def render_tables(tables: Sequence[Table], form: str = "markdown") -> str:

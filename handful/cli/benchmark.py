@@ -93,7 +93,6 @@ def table(results: Path, name: str | None, form: str) -> None:
     handful table main.jsonl
     handful table main.jsonl --table ablation --format latex
     """
-    from ..bench.results import read_results
-    from ..bench.tables import make_tables, render_tables
+    from ..bench.tables import render_file
 
-    click.echo(render_tables(make_tables(read_results(results), name), form), nl=False)
+    click.echo(render_file(results, name, form), nl=False)

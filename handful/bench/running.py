@@ -98,7 +98,13 @@ def _rival_accuracies(cell: Cell, runs: Path) -> Values | None:
 def _material_settings(settings: RunSettings) -> RunSettings:
     """What of the settings decides data and vectors, so that cells with the same material share it."""
     model = settings.model
-    loaded = ModelSettings(vectors=model.vectors, pool=model.pool, longest=model.longest)
+    loaded = ModelSettings(
+        representation=model.representation if model.trains_encoder else "mean",  # others read what the tables say
+        vectors=model.vectors,
+        train_vectors=model.train_vectors,
+        pool=model.pool,
+        longest=model.longest,
+    )
     return replace(settings, seed=0, episode=EpisodeSpec(), training=TrainingSettings(), model=loaded)
 
 

@@ -1,12 +1,14 @@
 # make demo   the main job, from nothing to a result
 # make test   formatter, linter, types, import direction, tests
+# make test-all   the tests that need a local Dask and a local Ray cluster
 
 VENV := .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CLUSTERS := $(VENV)/.clusters
 
-.PHONY: demo test format clean
+.PHONY: demo test test-all format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -22,6 +24,13 @@ test: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest
+
+$(CLUSTERS): $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dask,ray]'
+	touch $(CLUSTERS)
+
+test-all: $(CLUSTERS)
+	$(BIN)/pytest -m cluster tests/cluster
 
 format: $(READY)
 	$(BIN)/ruff format .

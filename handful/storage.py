@@ -80,7 +80,9 @@ def _setting(hint: Any, value: Any, place: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return settings_from_dict(typing.cast("type[Any]", hint), value, place + ".")
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is tuple and isinstance(value, list):
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise SettingError(f"The setting {place} is {value!r}: it should be a list.")
         return tuple(value)
     if origin is typing.Literal:
         return value  # the class itself says which values it takes

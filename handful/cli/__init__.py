@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from .. import __version__
+from .benchmark import benchmark, table
 from .common import Group
 from .datasets import datasets, split
 from .meta import demo, evaluate, train
@@ -24,5 +25,5 @@ def main() -> None:
     """
 
 
-for _command in (demo, train, evaluate, datasets, split, vectors):
+for _command in (demo, train, evaluate, benchmark, table, datasets, split, vectors):
     main.add_command(_command)

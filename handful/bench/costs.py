@@ -1,0 +1,139 @@
+"""How long cells will take: from what was measured, or from a shipped table; and how long many machines would take."""
+
+from __future__ import annotations
+
+import heapq
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from ..corpus import read_json
+from ..errors import SettingError
+from .grid import STANDS_FOR, Cell, without_folders
+from .results import CellResult
+
+COSTS = Path(__file__).parent / "costs.json"
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds that a cell will take on one core, and how that is known."""
+
+    seconds: float
+    basis: str
+
+
+def estimate_cells(cells: Sequence[Cell], results: Iterable[CellResult]) -> list[Estimate]:
+    """From the cell's own past (other seeds, then other shots), else from the shipped table, else as the others."""
+    past: dict[tuple[Any, ...], list[float]] = {}
+    for result in results:
+        if not result.resumed_from_epoch:
+            exact = (result.data, result.preset, tuple(sorted(result.options.items())))
+            for key in (exact, (*exact, result.shot), (*exact, result.shot, result.vectors)):
+                past.setdefault(key, []).append(result.seconds)
+    known = [_from_past(cell, past) or _from_table(cell) for cell in cells]
+    usual = median([estimate.seconds for estimate in known if estimate] or [0.0])
+    return [estimate or Estimate(usual, "guessed from the other cells") for estimate in known]
+
+
+def _from_past(cell: Cell, past: dict[tuple[Any, ...], list[float]]) -> Estimate | None:
+    exact = (cell.data, cell.preset, cell.options)
+    keys = {
+        "measured": (*exact, cell.shot, without_folders(cell.vectors)),
+        "measured with other vectors": (*exact, cell.shot),
+        "measured at another shot": exact,
+    }
+    return next((Estimate(mean(past[key]), basis) for basis, key in keys.items() if key in past), None)
+
+
+def _from_table(cell: Cell) -> Estimate | None:
+    """Along the line from the table's short texts to its long ones, by the words of a text; fewer epochs cost less."""
+    table = _table()
+    words = table["words"].get(STANDS_FOR.get(cell.data, cell.data))
+    if words is None or cell.preset not in table["seconds"]:
+        return None
+    short, long = (table["words"][data] for data in table["between"])
+    first, second = table["seconds"][cell.preset]
+    seconds = max(first, first + (second - first) * (words - short) / (long - short))
+    share = min(1.0, cell.settings.training.epochs * cell.settings.training.episodes / 100 / table["epochs"])
+    return Estimate(seconds * share, "from the cost table")
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return read_json(COSTS)
+
+
+def makespan(seconds: Iterable[float], machines: int) -> float:
+    """Time until all is done on so many machines, each taking the longest that is left when it is free.
+
+    >>> makespan([3, 3, 2, 2, 2], 2)
+    7
+    """
+    free = [0.0] * machines
+    for duration in sorted(seconds, reverse=True):
+        heapq.heappush(free, heapq.heappop(free) + duration)
+    return max(free)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cells that are not done, with the time each will take."""
+
+    cells: Sequence[Cell]
+    estimates: Sequence[Estimate]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A cell, its seconds, and how they are known."""
+        pairs = zip(self.cells, self.estimates, strict=True)
+        return [{"cell": cell.title, "seconds": known.seconds, "basis": known.basis} for cell, known in pairs]
+
+    def __str__(self) -> str:
+        return "\n".join("{:60} {:>8}  {}".format(r["cell"], spoken_duration(r["seconds"]), r["basis"]) for r in self.rows())
+
+    def summary(self, workers: int = 1) -> str:
+        """How long it all takes, in one sentence."""
+        seconds = [estimate.seconds for estimate in self.estimates]
+        sources = ", ".join(f"{count} {basis}" for basis, count in Counter(known.basis for known in self.estimates).items())
+        return (
+            f"{len(seconds)} cells ({sources or 'nothing to do'}): {spoken_duration(sum(seconds))} of one core, the longest "
+            f"{spoken_duration(max(seconds, default=0))}; with {workers} at once {spoken_duration(makespan(seconds, workers))}."
+        )
+
+
+def parse_duration(text: str) -> float:
+    """Seconds.
+
+    >>> parse_duration("90m")
+    5400.0
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
+    if not found:
+        raise SettingError(f"{text!r} is not a duration: write 90m, 2h or 45s.")
+    return float(found[1]) * UNITS[found[2]]
+
+
+def spoken_duration(seconds: float) -> str:
+    """In the unit that fits.
+
+    >>> spoken_duration(5400)
+    '1.5 h'
+    """
+    unit = next((unit for unit in ("h", "m") if seconds >= UNITS[unit]), "s")
+    return f"{seconds / UNITS[unit]:.{0 if unit == 's' else 1}f} {unit}"
+
+
+def budget_check(cells: Sequence[Cell], results: Iterable[CellResult], budget: float | None) -> Callable[[Cell], bool]:
+    """Whether a cell, begun now, would end within the budget, which starts to run here."""
+    if budget is None:
+        return lambda cell: True
+    expected = dict(zip(cells, estimate_cells(cells, results), strict=True))
+    deadline = time.monotonic() + budget
+    return lambda cell: time.monotonic() + expected[cell].seconds <= deadline

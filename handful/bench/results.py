@@ -1,0 +1,98 @@
+"""Results: a line of JSON for each finished cell, appended by any number of processes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, MissingExtraError
+from .grid import Cell, cell_key
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What a cell measured, and with what."""
+
+    data: str
+    shot: int
+    vectors: str
+    preset: str
+    seed: int
+    options: dict[str, Any]
+    accuracy: float
+    ci95: float
+    episodes: int
+    queries: int  # a class
+    epochs: int
+    reference: str | None  # preset
+    over_reference: float | None  # the mean difference over the same episodes
+    over_reference_ci95: float | None
+    seconds: float
+    resumed_from_epoch: int  # where a killed run went on: then the seconds are those of the rest
+    peak_memory_mb: float | None
+    settings: dict[str, Any]
+    versions: dict[str, str]
+
+    @property
+    def key(self) -> str:
+        """That of its cell."""
+        return cell_key(self.preset, self.episodes, self.settings)
+
+
+def result_line(result: CellResult) -> str:
+    """One line of JSON."""
+    return json.dumps(asdict(result), ensure_ascii=False) + "\n"
+
+
+def parse_result(line: str, place: str) -> CellResult:
+    """A result from its line."""
+    try:
+        value = json.loads(line)
+        return CellResult(**{field.name: value[field.name] for field in fields(CellResult)})
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(f"{place} is not a line of results ({error!r}): remove it.") from error
+
+
+def read_results(path: Path) -> list[CellResult]:
+    """All results of a file; of a cell that stands there twice, the last. A line cut off at the end is left out."""
+    if not path.exists():
+        return []
+    lines = path.read_text("utf-8").split("\n")[:-1]
+    results = [parse_result(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    return list({result.key: result for result in results}.values())
+
+
+def append_result(path: Path, result: CellResult) -> None:
+    """Add a line, whole, unless it is there: another process may have read the same result in the cell's folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = result_line(result).encode()
+    with locked(path.with_name(f".{path.name}.lock")):
+        content = path.read_bytes() if path.exists() else b""
+        if line in content:
+            return
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            os.ftruncate(descriptor, content.rfind(b"\n") + 1)  # without a line that a crash cut off
+            os.write(descriptor, line)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def locked(path: Path, wait: bool = True) -> Any:
+    """A lock between processes, also of several machines, that ends with its process; without `wait`, taken or an error."""
+    try:
+        from filelock import FileLock
+    except ImportError as error:
+        raise MissingExtraError("The benchmark", "bench") from error
+    return FileLock(path).acquire(blocking=wait)
+
+
+def missing_cells(cells: Iterable[Cell], results: Iterable[CellResult]) -> Iterator[Cell]:
+    """Cells without a result."""
+    done = {result.key for result in results}
+    yield from (cell for cell in cells if cell.key not in done)

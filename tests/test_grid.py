@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from handful.bench.costs import budget_check, estimate_cells, makespan, parse_duration
+from handful.bench.grid import PAPER_DATA, Cell, Selection, grid_names, load_cells, read_grid
+from handful.bench.results import append_result, locked, read_results, result_line
+from handful.bench.running import ACCURACIES, LOCK, RESULT, run_cell, run_grid
+from handful.bench.tables import paper_figures
+from handful.cli import main
+from handful.errors import DataError, SettingError
+from handful.evaluation import paired_difference
+from handful.parallel import Failure, Pool, dependable_map
+
+TINY = {"way": 3, "queries": 3, "episodes": 3, "validation_episodes": 2, "epochs": 2, "test_episodes": 6}
+TIMES = ("seconds", "peak_memory_mb", "resumed_from_epoch")
+
+
+def tiny_cell(preset: str = "our", **options: object) -> Cell:
+    return Cell("demo", 1, "wordllama", preset, 0, tuple(sorted({**TINY, **options}.items())), "idf-rr")
+
+
+def write_grid(folder: Path, presets: list[str], seeds: list[int], name: str = "tiny.json", **options: object) -> Path:
+    block = {"data": ["demo"], "presets": presets, "shots": [1], "options": {**TINY, **options}}
+    path = folder / name
+    path.write_text(json.dumps({"about": "for a test", "seeds": seeds, "blocks": [block]}))
+    return path
+
+
+def handful(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def comparable(path: Path) -> list[dict]:
+    """Lines without times and memory, in a fixed order."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    kept = [{name: value for name, value in row.items() if name not in TIMES} for row in rows]
+    return sorted(kept, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+# Grids
+
+
+def test_every_figure_of_the_paper_has_a_cell_in_the_full_grid() -> None:
+    cells = {
+        (
+            cell.preset,
+            cell.data,
+            cell.shot,
+            bool(dict(cell.options).get("train_vectors")),
+            cell.vectors.startswith("contextual"),
+        )
+        for cell in load_cells("full")
+    }
+    for embedding in ("fasttext", "bert"):
+        for preset, data, shot, trained in paper_figures(embedding):
+            contextual = embedding == "bert" and preset != "p-maml"  # which brings its own encoder
+            assert (preset, data, shot, trained, contextual) in cells
+
+
+@pytest.mark.parametrize("name", grid_names())
+def test_shipped_grids_are_sound(name: str) -> None:
+    cells = load_cells(name)
+    assert read_grid(name).about.endswith((".", "?"))
+    assert len({cell.folder for cell in cells if cell.preset != "p-maml"}) == len([c for c in cells if c.preset != "p-maml"])
+    assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)  # the first seed of everything first
+
+
+def test_the_method_and_the_simple_rivals_come_first() -> None:
+    heads = [cell.preset.split("-")[-1] for cell in load_cells("main", Selection(seeds=(0,)))]
+    assert max(heads.index(head) for head in ("our", "rr", "proto", "nn")) < min(heads.index(head) for head in ("maml", "ft"))
+
+
+def test_a_part_stands_in_for_its_data_set_and_own_data_is_welcome() -> None:
+    cells = load_cells("finetuned", Selection(data=("amazon-17", "huffpost", "mine.jsonl")))
+    assert {cell.data for cell in cells} == {"amazon-17", "mine.jsonl"}  # the paper has no HuffPost there
+    assert {cell.data for cell in load_cells("main")} == set(PAPER_DATA)
+
+
+def test_vectors_replace_vectors_of_their_kind() -> None:
+    cells = load_cells("full", Selection(vectors=("wordllama+/somewhere/glove.npz",), seeds=(0,)))
+    assert {cell.vectors for cell in cells} == {"wordllama+/somewhere/glove.npz", "contextual:minilm"}
+    assert "/somewhere" not in cells[0].folder + cells[0].key
+
+
+def test_positions_are_for_relations_and_for_what_sees_them() -> None:
+    seen = {
+        (data, p): Cell(data, 1, "wordllama", p).settings.model.positions
+        for data in ("fewrel", "reuters")
+        for p in ("our", "idf-rr")
+    }
+    assert [place for place, positions in seen.items() if positions] == [("fewrel", "our")]
+
+
+def test_a_preset_that_names_vectors_keeps_them(monkeypatch) -> None:
+    from handful.bench import grid
+
+    monkeypatch.setattr(grid, "load_preset", lambda name: {"representation": "mean", "head": "ridge", "vectors": "minilm"})
+    assert Cell("demo", 1, "wordllama", "any").settings.model.vectors == "minilm"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ({"about": "x", "blocks": [{"data": ["demo"], "presets": ["our"], "options": {"epoch": 1}}]}, "no option epoch"),
+        ({"about": "x", "blocks": [{"data": ["demo"], "preset": ["our"]}]}, "no setting .*block 1: preset"),
+        ({"about": "x", "blocks": [{"data": "demo", "presets": ["our"]}]}, "data is 'demo'"),
+        ({"about": 1}, "about is 1"),
+    ],
+)
+def test_wrong_grid_files_are_refused(tmp_path: Path, content: dict, sentence: str) -> None:
+    (tmp_path / "grid.json").write_text(json.dumps(content))
+    with pytest.raises(SettingError, match=sentence):
+        read_grid(str(tmp_path / "grid.json"))
+    with pytest.raises(SettingError, match="There is no grid 'nowhere'"):
+        read_grid("nowhere")
+
+
+# Running
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Path:
+    """A folder with a finished tiny grid: grid, results, runs."""
+    folder = tmp_path_factory.mktemp("grid")
+    grid = write_grid(folder, ["idf-rr", "our", "avg-nn"], [0, 1])
+    result = handful("benchmark", grid, "--out", folder / "r.jsonl", "--runs", folder / "runs", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("demo-1shot-wordllama-our-seed") == 2
+    return folder
+
+
+def test_a_line_says_everything(done: Path) -> None:
+    results = {(result.preset, result.seed): result for result in read_results(done / "r.jsonl")}
+    assert len(results) == 6
+    ours, rival = results["our", 1], results["idf-rr", 1]
+    assert (ours.episodes, ours.queries, ours.epochs, ours.resumed_from_epoch) == (6, 3, 2, 0)
+    assert (ours.settings["episode"]["way"], ours.settings["training"]["epochs"]) == (3, 2)
+    assert results["avg-nn", 0].epochs == 0
+    assert {"handful", "numpy", "torch"} <= set(ours.versions)
+    assert ours.seconds > 0
+    folders = {result.preset: next((done / "runs").glob(f"*-{result.preset}-seed1-*")) for result in (ours, rival)}
+    first, second = (np.load(folders[preset] / ACCURACIES) for preset in ("our", "idf-rr"))
+    gain = paired_difference(first, second)
+    assert (ours.reference, ours.over_reference, ours.over_reference_ci95) == ("idf-rr", gain.mean, gain.ci95)
+    assert rival.reference is None
+
+
+def test_a_rerun_does_nothing_and_a_lost_line_is_read_from_its_folder(done: Path, tmp_path: Path) -> None:
+    options = ("--runs", done / "runs", "--quiet")
+    before = (done / "r.jsonl").read_text()
+    assert handful("benchmark", done / "tiny.json", "--out", done / "r.jsonl", *options).stdout == ""
+    assert (done / "r.jsonl").read_text() == before
+    copy = tmp_path / "r.jsonl"
+    copy.write_text("".join(before.splitlines(keepends=True)[:-1]) + '{"data": "cut o')
+    assert handful("benchmark", done / "tiny.json", "--out", copy, *options).exit_code == 0
+    assert comparable(copy) == comparable(done / "r.jsonl")
+
+
+def test_several_workers_give_the_same_lines(done: Path, tmp_path: Path) -> None:
+    result = handful(
+        "benchmark", done / "tiny.json", "--out", tmp_path / "r", "--runs", tmp_path / "runs", "--workers", 2, "--quiet"
+    )
+    assert result.exit_code == 0, result.output
+    assert comparable(tmp_path / "r") == comparable(done / "r.jsonl")
+
+
+def test_only_and_seeds_choose_cells(done: Path, tmp_path: Path) -> None:
+    chosen = ("--only", "avg", "--seeds", "0,7")
+    result = handful("benchmark", done / "tiny.json", "--out", tmp_path / "r", *chosen, "--dry-run", "--json")
+    assert [json.loads(line)["cell"] for line in result.stdout.splitlines()] == [
+        "demo-1shot-wordllama-avg-nn-seed0",
+        "demo-1shot-wordllama-avg-nn-seed7",
+    ]
+
+
+def test_a_failing_cell_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    blocks = [
+        {"data": ["demo"], "presets": ["avg-nn"], "shots": [1], "options": {**TINY, "way": 16}},
+        {"data": ["nowhere"], "presets": ["avg-nn", "our"], "shots": [1], "options": TINY},
+        {"data": ["demo"], "presets": ["no-such", "avg-nn"], "shots": [1], "options": TINY},
+    ]
+    (tmp_path / "g.json").write_text(json.dumps({"about": "x", "seeds": [0], "reference": None, "blocks": blocks}))
+    result = handful("benchmark", tmp_path / "g.json", "--out", tmp_path / "r", "--runs", tmp_path / "runs", "--quiet")
+    assert result.exit_code == 1
+    for sentence in (
+        "15 classes are too few for 16-way",
+        "avg-nn-seed0 and 1 more: There is no data 'nowhere'",
+        "no preset 'no-such'",
+    ):
+        assert sentence in result.stderr
+    assert result.stderr.count("\n") == 3
+    assert [line.preset for line in read_results(tmp_path / "r")] == ["avg-nn"]
+
+
+def test_a_killed_benchmark_goes_on_to_the_same_line(tmp_path: Path) -> None:
+    """A real process, killed without warning in the middle of a cell, then started again."""
+    grid = write_grid(tmp_path, ["our"], [0], epochs=6, episodes=20)
+    command = [sys.executable, "-m", "handful", "benchmark", str(grid), "--quiet", "--out"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    killed = [*command, str(tmp_path / "killed"), "--runs", str(tmp_path / "runs")]
+    process = subprocess.Popen(killed, stdout=subprocess.DEVNULL, env=environment)
+    deadline = time.monotonic() + 90
+    while not list((tmp_path / "runs").glob("*/history.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed").exists()
+    for arguments in (killed, [*command, str(tmp_path / "whole"), "--runs", str(tmp_path / "other")]):
+        subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL, env=environment)
+    assert comparable(tmp_path / "killed") == comparable(tmp_path / "whole")
+    assert read_results(tmp_path / "killed")[0].resumed_from_epoch > 0
+
+
+def test_two_processes_share_a_file_and_a_folder(done: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "handful", "benchmark", str(done / "tiny.json"), "--quiet", "--out", str(tmp_path / "r")]
+    command += ["--runs", str(tmp_path / "runs")]
+    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0]
+    assert comparable(tmp_path / "r") == comparable(done / "r.jsonl")
+
+
+def test_a_cell_that_another_process_runs_is_left_to_it(tmp_path: Path) -> None:
+    cell = tiny_cell("avg-nn")
+    (tmp_path / cell.folder).mkdir()
+    with locked(tmp_path / cell.folder / LOCK):
+        assert run_cell(cell, tmp_path) is None
+        reports = list(run_grid([cell], tmp_path / "r", tmp_path, quiet=True))
+    assert [str(report) for report in reports] == ["demo-1shot-wordllama-avg-nn-seed0: another process is at it."]
+    assert not (tmp_path / cell.folder / RESULT).exists()
+
+
+def test_a_file_that_holds_no_results_is_refused(lines) -> None:
+    with pytest.raises(DataError, match=r"line 1 is not a line of results"):
+        read_results(lines('{"accuracy": 1}', name="r.jsonl"))
+
+
+# Time
+
+
+def test_estimates_come_from_the_past_then_from_the_table(done: Path) -> None:
+    [result, *_] = [result for result in read_results(done / "r.jsonl") if result.preset == "our"]
+    past = [
+        replace(result, seconds=30.0),
+        replace(result, seed=5, seconds=50.0),
+        replace(result, seed=6, seconds=1.0, resumed_from_epoch=3),
+    ]
+    cells = [tiny_cell("our"), replace(tiny_cell("our"), shot=5), replace(tiny_cell("our"), vectors="minilm")]
+    assert [(known.seconds, known.basis) for known in estimate_cells(cells, past)] == [
+        (40, "measured"),
+        (40, "measured at another shot"),
+        (40, "measured with other vectors"),
+    ]
+    known, guessed = estimate_cells([Cell("reuters", 1, "wordllama", "our"), Cell("mine.jsonl", 1, "wordllama", "our")], past)
+    assert (known.basis, guessed.basis, guessed.seconds) == (
+        "from the cost table",
+        "guessed from the other cells",
+        known.seconds,
+    )
+    long, short = estimate_cells([Cell("rcv1", 1, "wordllama", "our"), Cell("huffpost", 1, "wordllama", "our")], [])
+    assert long.seconds > known.seconds > short.seconds > 0
+
+
+def test_nothing_is_begun_that_does_not_fit_the_budget(tmp_path: Path) -> None:
+    cells = [Cell("reuters", 1, "wordllama", "our"), tiny_cell("avg-nn")]
+    fits = budget_check(cells, [], estimate_cells(cells, [])[1].seconds + 1)
+    assert [fits(cell) for cell in cells] == [False, True]
+    assert parse_duration("1.5h") == 5400
+    for wrong in ("90", "m", "-3s"):
+        with pytest.raises(SettingError, match="90m"):
+            parse_duration(wrong)
+
+
+def test_many_machines_take_as_long_as_the_longest_cell_at_least() -> None:
+    seconds = [5.0, 4, 3, 2, 1]
+    assert [makespan(seconds, machines) for machines in (1, 2, 100)] == [15, 8, 5]
+    plan = handful("benchmark", "full", "--out", "nowhere.jsonl", "--dry-run", "--machines", 100).stdout.splitlines()
+    assert "with 100 at once" in plan[-1]
+    assert len(plan) > 1500
+
+
+# Workers that die
+
+
+def test_a_dead_worker_ends_neither_the_others_nor_their_jobs(tmp_path: Path) -> None:
+    def job(number: int, folder: Path) -> int:
+        import os
+        import time
+
+        time.sleep(0.1)
+        once = folder / str(number)
+        if number == 5 or (number == 1 and not once.exists()):  # 5 kills its worker each time, 1 the first time
+            once.touch()
+            os.kill(os.getpid(), 9)
+        if number == 3:
+            raise DataError("Three is wrong: take another.")
+        return number * number
+
+    outcomes = {number: result for (number, _), result in dependable_map(job, [(i, tmp_path) for i in range(7)], Pool(2))}
+    assert {number: result for number, result in outcomes.items() if number not in (3, 5)} == {0: 0, 1: 1, 2: 4, 4: 16, 6: 36}
+    assert outcomes[3] == Failure("Three is wrong: take another.")
+    assert "died 3 times" in outcomes[5].reason
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"backend": "threads"}, "no backend 'threads'"),
+        ({"workers": 0}, "0 workers"),
+        ({"backend": "dask"}, "--address"),
+        ({"address": "tcp://127.0.0.1:1"}, "--address"),
+    ],
+)
+def test_pools_that_cannot_be(options: dict, sentence: str) -> None:
+    with pytest.raises(SettingError, match=sentence):
+        Pool(**options)
+
+
+def test_results_are_whole_lines_and_stand_once(done: Path, tmp_path: Path) -> None:
+    [result, *_] = read_results(done / "r.jsonl")
+    for _ in range(2):
+        append_result(tmp_path / "sub" / "r.jsonl", result)
+    assert (tmp_path / "sub" / "r.jsonl").read_text() == result_line(result)

@@ -113,7 +113,7 @@ def test_words_without_a_vector_are_neither_counted_nor_attended_to(tmp_path: Pa
     from handful.runs import RunSettings, load_material
 
     data = lines('{"text": "the cat zzz", "label": 1}', '{"text": "sat zzz", "label": 2}')
-    split = lines('{"train": [0], "val": [1], "test": []}', name="data.split.json")
+    split = lines('{"train": [1], "val": [2], "test": []}', name="data.split.json")
     table = write(tmp_path / "table.txt", GLOVE)
     from handful.model import ModelSettings
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from handful.episodes import EpisodeSpec
-from handful.errors import ModelError, SettingError
+from handful.errors import ModelError
 from handful.model import VECTORS, FewShotModel, ModelSettings
 from handful.runs import RunSettings, evaluate_run, load_run, train_run
 from handful.storage import load_vectors_over
@@ -52,8 +52,3 @@ def test_trained_vectors_are_saved_by_word_and_used(tmp_path: Path, demo) -> Non
     (tmp_path / "run" / "vectors.safetensors").unlink()
     with pytest.raises(ModelError, match="is missing"):
         evaluate_run(tmp_path / "run", episodes=8, material=demo, quiet=True)
-
-
-def test_contextual_vectors_are_not_trained() -> None:
-    with pytest.raises(SettingError, match="frozen"):
-        ModelSettings(vectors="contextual:minilm", train_vectors=True)

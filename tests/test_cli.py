@@ -137,7 +137,20 @@ def test_evaluate_what_is_no_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["", "train", "evaluate", "demo", "datasets list", "datasets get", "datasets check", "split", "vectors get"]
+    "command",
+    [
+        "",
+        "train",
+        "evaluate",
+        "demo",
+        "datasets list",
+        "datasets get",
+        "datasets check",
+        "split",
+        "vectors get",
+        "benchmark",
+        "table",
+    ],
 )
 def test_help_has_an_example(command: str) -> None:
     result = handful(*command.split(), "--help")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from handful.bench.costs import budget_check, estimate_cells, makespan, parse_duration
+from handful.bench.costs import budget_check, estimate_cells, makespan, parse_duration, read_costs
 from handful.bench.grid import PAPER_DATA, Cell, Selection, grid_names, load_cells, read_grid
 from handful.bench.results import append_result, locked, read_results, result_line
 from handful.bench.running import ACCURACIES, LOCK, RESULT, run_cell, run_grid
@@ -207,18 +207,17 @@ def test_a_failing_cell_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
 def test_a_killed_benchmark_goes_on_to_the_same_line(tmp_path: Path) -> None:
     """A real process, killed without warning in the middle of a cell, then started again."""
     grid = write_grid(tmp_path, ["our"], [0], epochs=6, episodes=20)
-    command = [sys.executable, "-m", "handful", "benchmark", str(grid), "--quiet", "--out"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    killed = [*command, str(tmp_path / "killed"), "--runs", str(tmp_path / "runs")]
-    process = subprocess.Popen(killed, stdout=subprocess.DEVNULL, env=environment)
+    command = [sys.executable, "-m", "handful", "benchmark", str(grid), "--quiet", "--out", str(tmp_path / "killed")]
+    command += ["--runs", str(tmp_path / "runs")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
     deadline = time.monotonic() + 90
     while not list((tmp_path / "runs").glob("*/history.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert not (tmp_path / "killed").exists()
-    for arguments in (killed, [*command, str(tmp_path / "whole"), "--runs", str(tmp_path / "other")]):
-        subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL, env=environment)
+    assert not (tmp_path / "killed").read_text()
+    for name, runs in (("killed", "runs"), ("whole", "other")):
+        assert handful("benchmark", grid, "--quiet", "--out", tmp_path / name, "--runs", tmp_path / runs).exit_code == 0
     assert comparable(tmp_path / "killed") == comparable(tmp_path / "whole")
     assert read_results(tmp_path / "killed")[0].resumed_from_epoch > 0
 
@@ -262,14 +261,23 @@ def test_estimates_come_from_the_past_then_from_the_table(done: Path) -> None:
         (40, "measured at another shot"),
         (40, "measured with other vectors"),
     ]
-    known, guessed = estimate_cells([Cell("reuters", 1, "wordllama", "our"), Cell("mine.jsonl", 1, "wordllama", "our")], past)
-    assert (known.basis, guessed.basis, guessed.seconds) == (
-        "from the cost table",
-        "guessed from the other cells",
-        known.seconds,
-    )
-    long, short = estimate_cells([Cell("rcv1", 1, "wordllama", "our"), Cell("huffpost", 1, "wordllama", "our")], [])
-    assert long.seconds > known.seconds > short.seconds > 0
+
+
+def test_estimates_from_the_table_follow_the_length_of_texts_and_the_options() -> None:
+    cells = [Cell(data, 1, "wordllama", "our") for data in ("huffpost", "reuters", "20newsgroups", "mine.jsonl")]
+    short, middle, long, unknown = (known.seconds for known in estimate_cells(cells, []))
+    assert 0 < short < middle == unknown < long
+    bases = [known.basis for known in estimate_cells(cells, [])]
+    assert bases == [*["from the cost table"] * 3, "from the cost table, for long texts"]
+    quick, simple = estimate_cells([tiny_cell("our"), Cell("reuters", 1, "wordllama", "avg-nn")], [])
+    assert max(quick.seconds, simple.seconds) < short
+
+
+def test_a_method_without_any_cost_is_guessed_from_the_others(monkeypatch) -> None:
+    monkeypatch.setitem(read_costs()["presets"], "our", None)
+    others = [Cell("reuters", 1, "wordllama", preset) for preset in ("avg-rr", "idf-rr", "cnn-rr")]
+    *known, guessed = estimate_cells([*others, Cell("reuters", 1, "wordllama", "our")], [])
+    assert (guessed.basis, guessed.seconds) == ("guessed from the other cells", sorted(e.seconds for e in known)[1])
 
 
 def test_nothing_is_begun_that_does_not_fit_the_budget(tmp_path: Path) -> None:
@@ -325,6 +333,12 @@ def test_a_dead_worker_ends_neither_the_others_nor_their_jobs(tmp_path: Path) ->
 def test_pools_that_cannot_be(options: dict, sentence: str) -> None:
     with pytest.raises(SettingError, match=sentence):
         Pool(**options)
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:
+    result = handful("benchmark", "smoke", "--out", tmp_path, "--runs", tmp_path / "runs")
+    assert (result.exit_code, result.stderr.count("\n"), "--out" in result.stderr) == (2, 1, True)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_results_are_whole_lines_and_stand_once(done: Path, tmp_path: Path) -> None:

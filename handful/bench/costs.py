@@ -13,9 +13,10 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from ..catalogue import catalogue
 from ..corpus import read_json
 from ..errors import SettingError
-from .grid import STANDS_FOR, Cell, without_folders
+from .grid import Cell, without_folders
 from .results import CellResult
 
 COSTS = Path(__file__).parent / "costs.json"
@@ -54,20 +55,23 @@ def _from_past(cell: Cell, past: dict[tuple[Any, ...], list[float]]) -> Estimate
 
 
 def _from_table(cell: Cell) -> Estimate | None:
-    """Along the line from the table's short texts to its long ones, by the words of a text; fewer epochs cost less."""
-    table = _table()
-    words = table["words"].get(STANDS_FOR.get(cell.data, cell.data))
-    if words is None or cell.preset not in table["seconds"]:
+    """Along the line from short texts to long ones, by the words of a text; fewer training or test episodes cost less."""
+    table, training = read_costs(), cell.settings.training
+    episode = table["presets"].get(cell.preset)
+    if not episode:
         return None
-    short, long = (table["words"][data] for data in table["between"])
-    first, second = table["seconds"][cell.preset]
-    seconds = max(first, first + (second - first) * (words - short) / (long - short))
-    share = min(1.0, cell.settings.training.epochs * cell.settings.training.episodes / 100 / table["epochs"])
-    return Estimate(seconds * share, "from the cost table")
+    short, long = (catalogue()[data].statistics["words"] for data in table["data"])
+    words, length = (catalogue()[cell.data].statistics["words"], "") if cell.data in catalogue() else (long, ", for long texts")
+    share = max(0.0, (words - short) / (long - short))
+    train, test = (max(low, low + share * (high - low)) for low, high in episode)
+    epochs = min(training.epochs, table["epochs"]) if train else 0
+    seconds = epochs * (training.episodes * train + training.validation_episodes * test) + cell.test_episodes * test
+    return Estimate(seconds, f"from the cost table{length}")
 
 
 @cache
-def _table() -> dict[str, Any]:
+def read_costs() -> dict[str, Any]:
+    """Measured seconds of a training and of a test episode of each method, on short texts and on long ones."""
     return read_json(COSTS)
 
 
@@ -75,7 +79,7 @@ def makespan(seconds: Iterable[float], machines: int) -> float:
     """Time until all is done on so many machines, each taking the longest that is left when it is free.
 
     >>> makespan([3, 3, 2, 2, 2], 2)
-    7
+    7.0
     """
     free = [0.0] * machines
     for duration in sorted(seconds, reverse=True):

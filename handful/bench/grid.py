@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..catalogue import catalogue
 from ..corpus import read_json
 from ..episodes import EpisodeSpec
 from ..errors import SettingError
@@ -24,13 +25,11 @@ from ..training import TrainingSettings
 FOLDER = Path(__file__).parent / "grids"
 TEST_EPISODES = 1000
 PAPER_DATA = ("20newsgroups", "amazon", "huffpost", "rcv1", "reuters", "fewrel")  # in the order of the paper's tables
-STANDS_FOR = {"amazon-17": "amazon", "fewrel-partial": "fewrel"}  # what can be had, for what the paper had
-DATA_OPTIONS: dict[str, dict[str, Any]] = {
-    "20newsgroups": {"skip_empty": True},  # a few posts have no word of their own
-    "fewrel": {"positions": True},
-    "fewrel-partial": {"positions": True},
-}
-POSITIONED = ("cnn", "attention")  # representations that see positions, as in the paper
+RELATIONS = "fewrel"
+POSITIONED = (
+    "cnn",
+    "attention",
+)  # representations that see where a word stands from head and tail of a relation, as in the paper
 SETTINGS = (RunSettings, EpisodeSpec, ModelSettings, SignatureSettings, TrainingSettings)
 OPTIONS = {option.name for kind in SETTINGS for option in fields(kind)} - {"episode", "model", "signature", "training"}
 
@@ -50,9 +49,9 @@ class Cell:
     @cached_property
     def settings(self) -> RunSettings:
         """The settings of the cell's run. What a preset says about vectors wins over the grid."""
-        options = {"vectors": self.vectors, **load_preset(self.preset), **DATA_OPTIONS.get(self.data, {}), **dict(self.options)}
-        if options["representation"] not in POSITIONED:
-            options.pop("positions", None)
+        preset = load_preset(self.preset)
+        positions = whole_of(self.data) == RELATIONS and preset["representation"] in POSITIONED
+        options = {"vectors": self.vectors, "positions": positions, **preset, **dict(self.options)}
         return settings_from_options({**options, "data": self.data, "shot": self.shot, "seed": self.seed})
 
     @property
@@ -90,6 +89,16 @@ class Cell:
         if self.reference in (None, self.preset):
             return None
         return replace(self, preset=self.reference, reference=None)
+
+
+def whole_of(data: str) -> str:
+    """The data set that this is a part of, or itself.
+
+    >>> whole_of("amazon-17"), whole_of("reuters")
+    ('amazon', 'reuters')
+    """
+    record = catalogue().get(data)
+    return record.part_of or data if record else data
 
 
 def without_folders(vectors: str) -> str:
@@ -191,8 +200,8 @@ def _cells(name: str, selection: Selection) -> Iterator[Cell]:
 
 def _chosen_data(listed: Sequence[str], wanted: Sequence[str]) -> Sequence[str]:
     """A part of a data set stands in the place of the whole; data that the paper has not is wanted in every block."""
-    places = {data: STANDS_FOR.get(data, data) for data in wanted}
-    return [data for data, place in places.items() if place in listed or place not in PAPER_DATA] if wanted else listed
+    chosen = [data for data in wanted if whole_of(data) in listed or whole_of(data) not in PAPER_DATA]
+    return chosen if wanted else listed
 
 
 def _chosen_vectors(listed: Sequence[str], wanted: Sequence[str]) -> Sequence[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, MissingExtraError
+from ..streams import read_lines
 from .grid import Cell, cell_key
 
 
@@ -59,22 +61,31 @@ def parse_result(line: str, place: str) -> CellResult:
 
 def read_results(path: Path) -> list[CellResult]:
     """All results of a file; of a cell that stands there twice, the last. A line cut off at the end is left out."""
-    if not path.exists():
+    if not path.is_file():
         return []
-    lines = path.read_text("utf-8").split("\n")[:-1]
-    results = [parse_result(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    whole = ((number, line) for number, line in read_lines(path, "replace") if line.endswith("\n") and line.strip())
+    results = [parse_result(line, f"{path}, line {number}") for number, line in whole]
     return list({result.key: result for result in results}.values())
+
+
+def check_writable(path: Path) -> None:
+    """Find out before the work that a file can be added to."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+    except OSError as error:
+        raise DataError(f"{path} cannot be written ({error.strerror}): choose another place (--out).") from error
 
 
 def append_result(path: Path, result: CellResult) -> None:
     """Add a line, whole, unless it is there: another process may have read the same result in the cell's folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(path)
     line = result_line(result).encode()
     with locked(path.with_name(f".{path.name}.lock")):
-        content = path.read_bytes() if path.exists() else b""
+        content = path.read_bytes()
         if line in content:
             return
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
         try:
             os.ftruncate(descriptor, content.rfind(b"\n") + 1)  # without a line that a crash cut off
             os.write(descriptor, line)
@@ -83,13 +94,23 @@ def append_result(path: Path, result: CellResult) -> None:
             os.close(descriptor)
 
 
-def locked(path: Path, wait: bool = True) -> Any:
-    """A lock between processes, also of several machines, that ends with its process; without `wait`, taken or an error."""
+@contextmanager
+def locked(path: Path, wait: bool = True) -> Iterator[bool]:
+    """A lock between processes, also of several machines, that ends with its process; without `wait`, whether it is free."""
     try:
-        from filelock import FileLock
+        from filelock import FileLock, Timeout
     except ImportError as error:
         raise MissingExtraError("The benchmark", "bench") from error
-    return FileLock(path).acquire(blocking=wait)
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=wait)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
 
 
 def missing_cells(cells: Iterable[Cell], results: Iterable[CellResult]) -> Iterator[Cell]:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .. import __version__
-from ..corpus import find_data
+from ..corpus import load_dataset
 from ..episodes import EpisodeSpec
 from ..errors import HandfulError
 from ..evaluation import Values, paired_difference
@@ -26,7 +27,7 @@ from ..storage import HISTORY, MODEL, write_atomic
 from ..training import TrainingSettings
 from .costs import Plan, budget_check, estimate_cells
 from .grid import Cell, without_folders
-from .results import CellResult, append_result, locked, missing_cells, parse_result, read_results, result_line
+from .results import CellResult, append_result, check_writable, locked, missing_cells, parse_result, read_results, result_line
 
 RESULT, ACCURACIES, LOCK = "result.json", "accuracies.npy", ".lock"
 LIBRARIES = ("numpy", "torch", "numba")
@@ -37,19 +38,14 @@ LIBRARIES = ("numpy", "torch", "numba")
 
 def run_cell(cell: Cell, runs: Path, wait: bool = False) -> CellResult | None:
     """Train and test a cell in its folder, or read what was measured there; None if another process is at it."""
-    from filelock import Timeout
-
     folder = runs / cell.folder
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with locked(folder / LOCK, wait):
-            if (folder / RESULT).exists():
-                return parse_result((folder / RESULT).read_text("utf-8"), str(folder / RESULT))
-            result = _measure(cell, folder, runs)
-            write_atomic(folder / RESULT, result_line(result).encode())
-            return result
-    except Timeout:
-        return None
+    with locked(folder / LOCK, wait) as mine:
+        if not mine:
+            return None
+        if not (folder / RESULT).exists():
+            write_atomic(folder / RESULT, result_line(_measure(cell, folder, runs)).encode())
+        return parse_result((folder / RESULT).read_text("utf-8"), str(folder / RESULT))
 
 
 def _measure(cell: Cell, folder: Path, runs: Path) -> CellResult:
@@ -172,9 +168,10 @@ def run_grid(
     quiet: bool = False,
 ) -> Iterator[Report]:
     """Run the cells that have no line yet, append their lines, and tell of each; with a budget, those that will fit into it."""
+    check_writable(out)
     results = read_results(out)
     valid, refused = _sort_out(cells, lambda cell: cell.settings)
-    ready, absent = _sort_out(missing_cells(valid, results), lambda cell: find_data(cell.data))
+    ready, absent = _sort_out(missing_cells(valid, results), _data_loader())
     yield from refused + absent
     fits = budget_check(ready, results, budget)
     jobs = ((cell, runs) for cell in ready if fits(cell))  # asked when a worker is free
@@ -192,6 +189,25 @@ def plan_grid(cells: Iterable[Cell], out: Path) -> tuple[Plan, list[Report]]:
     return Plan(missing, estimate_cells(missing, results)), refused
 
 
+def _data_loader() -> Callable[[Cell], object]:
+    """Reads the data of a cell, to find out what is wrong with it, once for all cells that share it."""
+    known: dict[tuple[Any, ...], HandfulError | None] = {}
+
+    def load(cell: Cell) -> None:
+        settings = cell.settings
+        source = (settings.data, settings.split, settings.model.longest, settings.skip_empty)
+        if source not in known:
+            try:
+                known[source] = None
+                load_dataset(*source)
+            except HandfulError as error:
+                known[source] = error
+        if problem := known[source]:
+            raise problem
+
+    return load
+
+
 def _sort_out(cells: Iterable[Cell], need: Callable[[Cell], object]) -> tuple[list[Cell], list[Report]]:
     """The cells that have what they need, and a report for each reason why others have not."""
     ready, refused = [], dict[str, list[Cell]]()
@@ -201,4 +217,5 @@ def _sort_out(cells: Iterable[Cell], need: Callable[[Cell], object]) -> tuple[li
             ready.append(cell)
         except HandfulError as error:
             refused.setdefault(str(error), []).append(cell)
-    return ready, [Report(f"{group[0].title} and {len(group) - 1} more", Failure(why)) for why, group in refused.items()]
+    more = {why: f" and {len(group) - 1} more" if len(group) > 1 else "" for why, group in refused.items()}
+    return ready, [Report(f"{group[0].title}{more[why]}", Failure(why)) for why, group in refused.items()]

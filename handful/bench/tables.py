@@ -11,8 +11,9 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from ..catalogue import catalogue
 from ..errors import DataError, SettingError
-from .grid import PAPER_DATA, STANDS_FOR
+from .grid import PAPER_DATA, whole_of
 from .results import CellResult, read_results
 
 PAPER = Path(__file__).parent / "paper.csv"
@@ -21,11 +22,7 @@ MAIN = (
     *("avg-nn", "idf-nn", "cnn-ft", "avg-proto", "idf-proto", "cnn-proto"),
     *("avg-maml", "idf-maml", "cnn-maml", "avg-rr", "idf-rr", "cnn-rr", OUR),
 )
-NOTES = {
-    "20newsgroups": "20newsgroups: posts may have been cut into words anew; the paper's figures are of its authors' own file.",
-    "amazon-17": "amazon-17: 17 of the 24 classes, with a split of its own; the paper's figures beside it are of all 24.",
-    "fewrel-partial": "fewrel-partial: some classes are short of sentences; the paper's figures beside it are of all.",
-}
+REBUILT = "20newsgroups"  # the paper does not say how it cut posts into words
 LEAST_RANKED = 3  # methods from which an order says anything
 
 
@@ -83,7 +80,7 @@ class Layout:
 
     def figure(self, preset: str, data: str, shot: int, trained: bool) -> Figure | None:
         """The paper's, of the whole data set where this is a part."""
-        place = (preset, STANDS_FOR.get(data, data), shot, trained)
+        place = (preset, whole_of(data), shot, trained)
         found = (paper_figures(embedding).get(place) for embedding in self.embeddings)
         return next((figure for figure in found if figure), None)
 
@@ -187,8 +184,8 @@ class Table:
 
     @property
     def presets(self) -> tuple[str, ...]:
-        """The paper's methods; only those measured where no data of the paper is."""
-        if any(self.entry(preset, column).paper for preset in self.layout.presets for column in self.columns):
+        """The paper's methods; with options or data that the paper has not, those that were measured."""
+        if not self.options and any(map(self.has_paper, self.columns)):
             return self.layout.presets
         return tuple(p for p in self.layout.presets if any(self.entry(p, column).results for column in self.columns))
 
@@ -196,7 +193,7 @@ class Table:
         """Columns that the paper has too; a part of a data set only where the whole is missing."""
         columns = [column for column in self.columns if column.shot == shot and self.has_paper(column)]
         whole = {column.data for column in columns}
-        return [column for column in columns if STANDS_FOR.get(column.data) not in whole]
+        return [column for column in columns if column.data == whole_of(column.data) or whole_of(column.data) not in whole]
 
     def averaged(self, shot: int) -> list[Column]:
         """Those of them that were measured at all; else all of them."""
@@ -252,7 +249,8 @@ def _table(name: str, results: Iterable[CellResult], vectors: str, options: tupl
     for result in results:  # of a cell measured twice, the last
         column = Column(result.data, result.shot, bool(result.options.get("train_vectors")))
         found.setdefault((result.preset, column), {})[result.seed] = result
-    columns = _columns(layout, {column for _, column in found})
+    measured = {column for _, column in found}
+    columns = tuple(column for column in _columns(layout, measured) if column in measured or not options)
     entries = {
         (preset, column): Entry(
             tuple(found.get((preset, column), {}).values()), layout.figure(preset, column.data, column.shot, column.trained)
@@ -266,8 +264,8 @@ def _table(name: str, results: Iterable[CellResult], vectors: str, options: tupl
 def _columns(layout: Layout, measured: set[Column]) -> tuple[Column, ...]:
     """The paper's columns, a part in the place of its whole, then data the paper has not; or those alone."""
     present = sorted({column.data for column in measured})
-    names = [data for place in layout.data for data in [n for n in present if STANDS_FOR.get(n, n) == place] or [place]]
-    own = [data for data in present if STANDS_FOR.get(data, data) not in PAPER_DATA]
+    names = [data for place in layout.data for data in [n for n in present if whole_of(n) == place] or [place]]
+    own = [data for data in present if whole_of(data) not in PAPER_DATA]
     if own and len(own) == len(present):
         names = []
     shots = dict.fromkeys(names, layout.shots) | {
@@ -335,7 +333,14 @@ def _notes(table: Table) -> list[str]:
         }
     )
     measured = dict.fromkeys(column.data for (_, column), entry in table.entries.items() if entry.results)
-    return notes + others + [NOTES[data] for data in measured if data in NOTES]
+    return notes + others + [note for data in measured if (note := _data_note(data))]
+
+
+def _data_note(data: str) -> str:
+    """What a reader must know of data beside the paper's figures."""
+    if whole_of(data) != data:
+        return f"{data}: {catalogue()[data].note} The paper's figures beside it are of the whole {whole_of(data)}."
+    return f"{data}: cut into words anew, so not the paper's texts to the letter." if data == REBUILT else ""
 
 
 def _gains(table: Table) -> Section:
@@ -520,7 +525,7 @@ def _csv_rows(table: Table) -> list[dict[str, Any]]:
             "options": " ".join(f"{name}={value}" for name, value in table.options),
             "method": preset,
             "data": column.data,
-            "paper_data": STANDS_FOR.get(column.data, column.data),
+            "paper_data": whole_of(column.data),
             "shot": column.shot,
             "trained": column.trained,
             "accuracy": _number(entry.accuracy),

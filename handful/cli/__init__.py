@@ -22,6 +22,8 @@ def main() -> None:
     handful datasets get reuters                        fetch a benchmark's data
     handful train --data reuters --out runs/reuters     meta-train the attention generator
     handful evaluate runs/reuters --json                test it on unseen classes
+    handful benchmark smoke --out smoke.jsonl           run a grid of methods and data sets
+    handful table smoke.jsonl                           see it beside the paper's figures
     """
 
 

@@ -33,7 +33,7 @@ class FileTable:
     @cached_property
     def dim(self) -> int:
         if self.path.suffix == ".npz":
-            return int(self._arrays[1].shape[1])
+            return int(self.arrays[1].shape[1])
         return len(next(self._rows())[1].split())
 
     def lookup_with_frequent(self, words: Sequence[str]) -> tuple[Floats, Floats]:
@@ -41,7 +41,7 @@ class FileTable:
         wanted = {word: number for number, word in enumerate(words)}
         vectors = np.zeros((len(words), self.dim), np.float32)
         if self.path.suffix == ".npz":
-            names, table = self._arrays
+            names, table = self.arrays
             found = [(wanted[word], row) for row, word in enumerate(names) if word in wanted]
             if found:
                 here, there = np.array(found).T
@@ -76,7 +76,7 @@ class FileTable:
                 yield word, numbers
 
     @cached_property
-    def _arrays(self) -> tuple[list[str], Floats]:
+    def arrays(self) -> tuple[list[str], Floats]:
         try:
             with np.load(self.path, allow_pickle=False) as arrays:
                 words, vectors = arrays["words"], arrays["vectors"]

@@ -205,7 +205,7 @@ class MixedSampler:
 
     def __getitem__(self, index: int) -> Episode:
         rng = np.random.default_rng([self.seed, index])
-        group = np.array(self.groups[rng.integers(len(self.groups))])
+        group = np.array(self.groups[int(rng.integers(len(self.groups)))])
         way = _log_uniform(rng, self.ways[0], min(self.ways[1], len(group)))
         spec = EpisodeSpec(way, _log_uniform(rng, *self.shots), max(1, min(self.queries // way, MOST_QUERIES)))
         classes = rng.choice(group, way, replace=False)

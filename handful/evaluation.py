@@ -55,9 +55,7 @@ def score_batch(model: FewShotModel, prepared: EpisodeBatch) -> tuple[Values, Va
     return right.mean(-1), np.array(losses)
 
 
-def prepare_batches(
-    model: FewShotModel, texts: Texts, sampler: Sampler, indices: Sequence[int]
-) -> Iterator[EpisodeBatch]:
+def prepare_batches(model: FewShotModel, texts: Texts, sampler: Sampler, indices: Sequence[int]) -> Iterator[EpisodeBatch]:
     """Episodes in batches; those of a batch have the same shape."""
     episodes = (sampler[index] for index in indices)
     for _, alike in groupby(episodes, key=lambda episode: (len(episode.classes), len(episode.support), len(episode.query))):

@@ -82,22 +82,25 @@ class UniversalRidge:
         starts = {"penalty": self.penalty, "scale": self.scale}
         return {name: np.array([np.log(value), 0, 0], np.float32) for name, value in starts.items()}
 
-    def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> LinearScorer:
+    def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
         examples, classes = targets.shape[-2:]
-        weights = ridge_weights(vectors, targets, self.penalty_of(parameters, vectors, classes))
-        return LinearScorer(weights, self._of_shape(parameters["scale"], classes, examples / classes))
+        penalty = self.penalty_of(parameters, vectors, classes, examples / classes)
+        return LinearScorer(ridge_weights(vectors, targets, penalty), self.scale_of(parameters, classes, examples / classes))
 
-    def penalty_of(self, parameters: Parameters, vectors: Array, classes: int) -> Array:
+    def penalty_of(self, parameters: Parameters, vectors: Array, classes: int, shots: float) -> Array:
         """λ for support vectors (..., examples, width)."""
         xp = array_namespace(vectors)
         energy = xp.mean(xp.sum(vectors * vectors, axis=-1), axis=-1)[..., None, None]
-        return self._of_shape(parameters["penalty"], classes, vectors.shape[-2] / classes) * energy + TINY
+        return _of_shape(parameters["penalty"], classes, shots) * energy + TINY
 
-    @staticmethod
-    def _of_shape(coefficients: Array, classes: int, shots: float) -> Array:
-        return array_namespace(coefficients).exp(
-            coefficients[0] + coefficients[1] * math.log(classes) + coefficients[2] * math.log(shots)
-        )
+    def scale_of(self, parameters: Parameters, classes: int, shots: float) -> Array:
+        """What makes logits of ridge scores: the inverse of a temperature."""
+        return _of_shape(parameters["scale"], classes, shots)
+
+
+def _of_shape(coefficients: Array, classes: int, shots: float) -> Array:
+    exp = array_namespace(coefficients).exp
+    return exp(coefficients[0] + coefficients[1] * math.log(classes) + coefficients[2] * math.log(shots))
 
 
 @dataclass(frozen=True)

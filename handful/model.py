@@ -15,7 +15,20 @@ from .episodes import Episode, SourcePool
 from .errors import MissingExtraError, SettingError
 from .finetuning import Finetune
 from .functional import Array, Floats, Ints, as_like, cross_entropy, one_hot
-from .heads import Centroid, Distance, Head, Induction, Logistic, Nearest, Prototype, Ridge, Routing, Scorer, UniversalRidge, part_of
+from .heads import (
+    Centroid,
+    Distance,
+    Head,
+    Induction,
+    Logistic,
+    Nearest,
+    Prototype,
+    Ridge,
+    Routing,
+    Scorer,
+    UniversalRidge,
+    part_of,
+)
 from .maml import Maml
 from .parallel import available_threads
 from .representations import (
@@ -39,7 +52,9 @@ class ModelSettings:
     """Everything that decides what a model computes, but for its parameters."""
 
     representation: Literal["mean", "idf", "cnn", "lstm", "cls", "attention"] = "attention"
-    head: Literal["ridge", "universal", "logistic", "nearest", "centroid", "prototype", "routing", "induction", "maml", "finetune"] = "ridge"
+    head: Literal[
+        "ridge", "universal", "logistic", "nearest", "centroid", "prototype", "routing", "induction", "maml", "finetune"
+    ] = "ridge"
     first_order: bool = False  # maml: leave second derivatives out
     inner_steps: int = 10  # maml
     inner_rate: float = 0.1  # maml

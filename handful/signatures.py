@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -177,49 +178,54 @@ class Evidence:
     """What a support set says about words: by how they were counted, and by where their vectors lie."""
 
     words: Ints  # ids of the support set's words, ascending
-    uneven: Floats  # of each of them
-    usual_uneven: float  # the mean over the words of the support texts
+    uneven: Floats  # the unevenness of each of them
     directions: Floats  # (dim, classes): how a vector scores for each class
-    usual_reach: float  # as usual_uneven
+    usual: Floats  # (2,): the mean unevenness, and the mean largest score, over the words of the support texts
 
     @classmethod
     def of(cls, support: Texts, targets: Floats) -> Evidence:
-        """From a support set with targets (examples, classes): 1 where an example has a class."""
+        """From a support set with targets (examples, classes): how much an example belongs to a class."""
         counts, words, place = class_counts(support, targets)
         uneven = unevenness(counts)
         means = mean_vectors(support)
-        penalty = WORD_PENALTY * float(np.mean(np.sum(means**2, axis=1))) + TINY
-        directions = ridge_weights(means, targets - targets.mean(axis=0), np.float32(penalty))
-        reach = _by_row(support, lambda vectors: largest_score(vectors, directions))
-        return cls(words, uneven, float(uneven[place].mean()) if len(place) else 0.0, directions, float(reach.mean()) if len(place) else 0.0)
+        directions = ridge_weights(means, targets - targets.mean(axis=0), word_penalty(means))
+        reach = _by_row(support, lambda vectors: np.abs(vectors @ directions).max(axis=1))
+        usual = [uneven[place].mean(), reach.mean()] if len(place) else [0, 0]
+        return cls(words, uneven, directions, np.array(usual, np.float32))
 
-    def u(self, ids: Ints) -> Floats:
-        """u(x) of words by their ids; a word that the support set lacks falls evenly."""
-        if not len(self.words):
-            return np.zeros(len(ids), np.float32)
-        place = np.minimum(np.searchsorted(self.words, ids), len(self.words) - 1)
-        found = np.where(self.words[place] == ids, self.uneven[place], 0)
-        return (found - self.usual_uneven).astype(np.float32)
+    def u(self, uneven: Floats) -> Floats:
+        """u(x) from the unevenness of words."""
+        return uneven - self.usual[0]  # type: ignore[no-any-return]
 
-    def r(self, vectors: Floats) -> Floats:
-        """r(x) of words by their vectors, whether the support set has them or not."""
-        share = largest_score(vectors, self.directions) / max(self.usual_reach, TINY)
-        return np.log(share + SMALLEST_SHARE).astype(np.float32)
+    def r(self, scores: Floats) -> Floats:
+        """r(x) from the scores (words, classes) of words for the classes."""
+        return np.log(np.abs(scores).max(axis=1) / max(float(self.usual[1]), TINY) + SMALLEST_SHARE)  # type: ignore[no-any-return]
+
+    def uneven_of(self, ids: Ints) -> Floats:
+        """The unevenness of words by their ids; a word that the support set lacks falls evenly, which is 0."""
+        place = np.searchsorted(self.words, ids)
+        words, uneven = np.append(self.words, -1), np.append(self.uneven, np.float32(0))
+        return np.where(words[place] == ids, uneven[place], np.float32(0))
+
+
+def word_penalty(means: Floats) -> Floats:
+    """λ of the ridge regression for r."""
+    return np.float32(WORD_PENALTY * np.mean(np.sum(means**2, axis=1)) + TINY)  # type: ignore[return-value]
 
 
 def class_counts(support: Texts, targets: Floats) -> tuple[Floats, Ints, Ints]:
     """How often each word occurs in each class, were the classes equally large; the words; the word of each occurrence."""
     words, place = np.unique(support.ids, return_inverse=True)
-    sizes = targets.sum(axis=0)
-    balanced = targets * (sizes.mean() / np.maximum(sizes, 1))
     counts = np.zeros((len(words), targets.shape[1]), np.float32)
-    np.add.at(counts, place, np.repeat(balanced, support.lengths, axis=0))
+    np.add.at(counts, place, np.repeat(balanced(targets), support.lengths, axis=0))
     return counts, words, place
 
 
-def largest_score(vectors: Floats, directions: Floats) -> Floats:
-    """The largest absolute score over the classes."""
-    return np.abs(vectors @ directions).max(axis=1)  # type: ignore[no-any-return]
+def balanced(targets: Floats) -> Floats:
+    """Targets (examples, classes) that add up to the same for every class."""
+    sizes = targets.sum(axis=0)
+    shares: Floats = (sizes.mean() / np.maximum(sizes, TINY)).astype(np.float32)
+    return targets * shares
 
 
 def measure_signals(
@@ -233,14 +239,14 @@ def measure_signals(
     settings: SignatureSettings,
 ) -> Floats:
     """The named statistics of each word of `texts`: (words, names). `training` is the pool of all training examples."""
-    evidence = Evidence.of(support, one_hot(labels, classes)) if {"u", "r"} & set(names) else None
+    evidence = cache(lambda: Evidence.of(support, one_hot(labels, classes)))
     measures: dict[str, Callable[[], Floats]] = {
         "s": lambda: general_importance(pool, texts.ids, settings.epsilon),
         "t": lambda: class_importance(support, labels, classes, texts, settings),
         "idf": lambda: inverse_document_frequency(training, texts.ids),
         "f": lambda: frequency_level(pool.counts[texts.ids] / max(pool.total, 1)),
-        "u": lambda: evidence.u(texts.ids),  # type: ignore[union-attr]
-        "r": lambda: _by_row(texts, evidence.r),  # type: ignore[union-attr]
+        "u": lambda: evidence().u(evidence().uneven_of(texts.ids)),
+        "r": lambda: _by_row(texts, lambda vectors: evidence().r(vectors @ evidence().directions)),
     }
     columns = [measures[name]() for name in names]
     return np.stack(columns, axis=1) if columns else np.empty((len(texts.ids), 0), np.float32)

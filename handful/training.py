@@ -139,9 +139,7 @@ def badness(line: dict[str, float], settings: TrainingSettings) -> float:
     return line["val_loss"] if settings.monitor == "loss" else -line["val_accuracy"]
 
 
-def _step(
-    learner: FewShotModel, optimizer: Any, texts: Texts, train: Sampler, indices: Sequence[int]
-) -> tuple[float, float]:
+def _step(learner: FewShotModel, optimizer: Any, texts: Texts, train: Sampler, indices: Sequence[int]) -> tuple[float, float]:
     """One update from one episode or a few; their mean loss and accuracy before it."""
     parts = [indices[i : i + learner.at_once] for i in range(0, len(indices), learner.at_once)]
     optimizer.zero_grad()

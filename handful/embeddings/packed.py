@@ -1,4 +1,4 @@
-"""A word table that ships with the package: one byte a number, read by memory map, so that it costs nothing until it is used."""
+"""A word table that ships with the package: one byte a number, read by memory map, so that it costs little."""
 
 from __future__ import annotations
 

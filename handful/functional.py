@@ -110,6 +110,23 @@ def ridge_weights(vectors: Array, targets: Array, penalty: Array) -> Array:
     return xp.linalg.solve(gram, transposed @ targets)  # (..., columns, classes)
 
 
+def ridge_left_out(
+    vectors: Floats, targets: Floats, penalty: Array, left: Ints, queries: Floats, pairs: tuple[Ints, Ints]
+) -> Floats:
+    """Scores of queries, each by the ridge regression without one of the examples, without solving it anew.
+
+    A pair is a row of `queries` and a position in `left`, the examples that are left out: (pairs, classes). Without example i,
+    W changes by -U_i (y_i - ŷ_i) / (1 - h_i), with U the weights for unit targets and h_i = φ_i · U_i.
+    """
+    unit_targets = np.eye(len(vectors), dtype=vectors.dtype)[:, left]
+    units = ridge_weights(vectors, unit_targets, penalty)  # U: (columns, left)
+    weights = ridge_weights(vectors, targets, penalty)
+    leverage = np.sum(vectors[left] * units.T, axis=1)  # h: (left,)
+    misses = (targets[left] - vectors[left] @ weights) / np.maximum(1 - leverage, TINY)[:, None]  # (left, classes)
+    rows, owners = pairs
+    return (queries @ weights)[rows] - (queries @ units)[rows, owners][:, None] * misses[owners]  # type: ignore[no-any-return]
+
+
 def newton_logistic(vectors: Array, targets: Array, penalty: Array, steps: int) -> Array:
     """W of one-vs-all logistic regression, Σ log(1 + exp(∓Φw)) + λ|w|²/2 for each class, by Newton steps from zero.
 

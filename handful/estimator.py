@@ -290,7 +290,7 @@ def _warn_of_repetition(examples: Examples) -> None:
     twice: list[tuple[int, int]] = []
     contradicted: list[tuple[int, int]] = []
     for position, text in enumerate(examples.texts):
-        before = seen.setdefault(text.strip(), position)
+        before = seen.setdefault(text.strip() or str(position), position)  # texts without words have nothing to repeat
         if before != position:
             same = np.array_equal(examples.labels.values[before], examples.labels.values[position])
             (twice if same else contradicted).append((before, position))

@@ -17,7 +17,7 @@ from handful.functional import one_hot, ridge_weights, segment_sum, segments, we
 from handful.heads import UniversalRidge
 from handful.model import FewShotModel, ModelSettings
 from handful.signatures import Evidence, frequency_level, unevenness
-from handful.storage import load_checkpoint
+from handful.storage import load_checkpoint, save_checkpoint
 from handful.training import TrainingSettings
 from handful.universal import CLASSES, FOLDER, SETTINGS, VECTORS, calibrate, load_generator, load_ground, make_generator
 
@@ -52,7 +52,7 @@ def test_signs_are_frequent_and_emoji_are_words() -> None:
     assert comma > emoji > unheard == 0
     assert the > 0.01
     with pytest.raises(SettingError, match="no word frequencies"):
-        background_frequencies(["a"], "no-language")
+        background_frequencies(["a"], "xx")
 
 
 # Signals
@@ -96,7 +96,7 @@ def test_frequency_levels_are_small_numbers() -> None:
 
 # Making one
 
-QUICK = TrainingSettings(episodes=6, validation_episodes=4, epochs=2)
+QUICK = TrainingSettings(episodes=4, validation_episodes=2, epochs=2)
 
 
 @pytest.fixture
@@ -105,22 +105,21 @@ def small_data(demo, monkeypatch) -> None:
     split = ClassSplit(tuple(range(15)), tuple(range(15, 20)), ())
     dataset = Dataset("demo", demo.dataset.corpus, split)
     monkeypatch.setattr("handful.universal.load_dataset", lambda *arguments, **more: dataset)
+    monkeypatch.setattr("handful.universal.CALIBRATION_EPISODES", 4)
 
 
 @pytest.mark.usefixtures("small_data")
-def test_making_a_generator_resumes_to_the_same_bits(tmp_path: Path) -> None:
+def test_making_a_generator_resumes_to_the_same_bits(tmp_path: Path, monkeypatch) -> None:
     whole = make_generator(tmp_path / "whole", ["demo"], training=QUICK, quiet=True)
 
     def killed(folder: Path, state) -> None:
-        save(folder, state)
+        save_checkpoint(folder, state)
         raise KeyboardInterrupt
 
-    from handful import universal
-
-    save = universal.save_checkpoint
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(universal, "save_checkpoint", killed)
-        make_generator(tmp_path / "cut", ["demo"], training=QUICK, quiet=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("handful.universal.save_checkpoint", killed)
+        with pytest.raises(KeyboardInterrupt):
+            make_generator(tmp_path / "cut", ["demo"], training=QUICK, quiet=True)
     assert load_checkpoint(tmp_path / "cut", whole.parameters) is not None
     resumed = make_generator(tmp_path / "cut", ["demo"], training=QUICK, quiet=True)
     assert all(np.array_equal(whole.parameters[name], resumed.parameters[name]) for name in whole.parameters)
@@ -160,7 +159,7 @@ def accuracies(corpus: Corpus, classes, shot: int, episodes: int) -> tuple[np.nd
         episode = sampler[index]
         raw = [" ".join(corpus.words(i)) for i in np.concatenate([episode.support, episode.query])]
         support, targets = reader.read(raw[: len(episode.support)]), one_hot(episode.support_labels, 5)
-        lesson = Lesson(support, targets, np.ones(len(targets), np.float32), True)
+        lesson = Lesson(support, targets, True)
         mine = decide(lesson, generator).scores(reader.read(raw[len(episode.support) :]), generator)
         words = reader.read(raw)
         texts, share = words.texts, background_frequencies(words.distinct)

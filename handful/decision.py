@@ -25,7 +25,7 @@ from .text import Vocabulary, words_of
 WORDS_AT_ONCE = 50_000  # of texts that are read together: bounds memory, and is enough to be quick
 BACKGROUND_WORDS = 100_000  # of unlabelled texts weigh as much as the background
 FACTORS = np.geomspace(1 / 4, 4, 33)  # by which leave-one-out may correct the scale
-CAUTION = 20.0  # examples' worth of trust in the scale that was meta-learned
+CAUTION = 80.0  # trust in the scale that was meta-learned, in examples that would speak against it
 MOST_LEFT_OUT = 400  # examples: enough to estimate one number
 
 
@@ -127,13 +127,12 @@ class Lesson:
 
     words: Words
     targets: Floats  # (texts, classes): 1 where a text has a class
-    importance: Floats  # (texts,): 1, or less for a weak example
     exclusive: bool  # a text has one class, and scores are logits of a softmax; otherwise of a sigmoid each
 
     @property
     def sizes(self) -> Floats:
-        """How many examples each class has, weak ones counting less."""
-        return self.importance @ self.targets
+        """How many examples each class has."""
+        return self.targets.sum(axis=0)  # type: ignore[no-any-return]
 
     @property
     def shape(self) -> tuple[int, float]:
@@ -146,22 +145,21 @@ class Lesson:
         """The logits of how frequent the classes are."""
         if self.exclusive:
             return np.log(self.sizes / self.sizes.sum())  # type: ignore[no-any-return]
-        share = (self.sizes + 0.5) / (self.importance.sum() + 1)  # never 0 nor 1
-        return np.log(share / (1 - share))  # type: ignore[no-any-return]
+        share = (self.sizes + 0.5) / (len(self.targets) + 1)  # never 0 nor 1
+        return np.log(share / (1 - share))
 
     def rows(self, vectors: Floats) -> tuple[Floats, Floats]:
         """Vectors and goals, weighted so that a class of many examples pulls no more than others."""
-        weight, goals = self.importance, self.targets - self.targets.mean(axis=0)
-        if self.exclusive:
-            weight, goals = weight * (self.targets @ (self.sizes.mean() / self.sizes)), self.targets
-        root = np.sqrt(weight)[:, None].astype(np.float32)
-        return vectors * root, goals * root
+        if not self.exclusive:
+            return vectors, self.targets - self.targets.mean(axis=0)
+        root = np.sqrt(self.targets @ (self.sizes.mean() / self.sizes))[:, None].astype(np.float32)
+        return vectors * root, self.targets * root
 
 
 def decide(lesson: Lesson, generator: FewShotModel) -> Decision:
     """Learn from labelled texts."""
     words, head, parameters = lesson.words, cast("UniversalRidge", generator.head), part_of(generator.parameters, "head")
-    evidence = Evidence.of(words.texts, lesson.targets * lesson.importance[:, None])
+    evidence = Evidence.of(words.texts, lesson.targets)
     nothing = np.empty((0, 0), np.float32)
     vectors = Decision(Vocabulary(words.distinct), evidence, nothing, nothing).represent(words, generator)  # (texts, dim)
     rows, goals = lesson.rows(vectors)
@@ -180,7 +178,7 @@ def decide(lesson: Lesson, generator: FewShotModel) -> Decision:
 
 def _left_out(lesson: Lesson) -> Ints:
     """Examples to leave out, one at a time: all, or some of many; none where a class would be left without any."""
-    if not lesson.exclusive or lesson.importance.min() < 1 or lesson.sizes.min() < 2:
+    if not lesson.exclusive or lesson.sizes.min() < 2:
         return np.empty(0, np.int64)
     return np.unique(np.linspace(0, len(lesson.targets) - 1, MOST_LEFT_OUT).astype(np.int64))
 

@@ -26,7 +26,6 @@ from .text import tokenize, words_of
 from .universal import FOLDER, VECTORS, load_generator
 
 Array = np.ndarray[Any, Any]
-NAME_IMPORTANCE = 0.5  # of the name of a class, beside an example
 CANDIDATES = 20  # texts looked at for each one that is suggested
 
 
@@ -62,7 +61,7 @@ class FewShotClassifier:
 
         A label is a number or a string; a text may have several, as a list of labels each or as an indicator matrix.
         `class_names` describe classes in words, {label: words}, or a list of labels that are words themselves: each counts as
-        half an example, and no other examples are needed. `unlabeled` are texts whose word counts join the background.
+        an example, and no others are needed. `unlabeled` are texts whose word counts join the background.
         """
         texts, named = check_texts(X), class_texts(class_names)
         labels = Labels.of([] if y is None and named and not texts else y, len(texts))
@@ -276,12 +275,11 @@ def check_texts(texts: Any) -> list[str]:
 
 
 def _lesson(examples: Examples, classes: Array, reader: Reader) -> Lesson:
-    """The examples, and the names of classes as weak ones."""
+    """The examples, and the names of classes as further ones."""
     names = Labels("one", np.array(list(examples.named))) if examples.named else None
     parts = [examples.labels.targets(classes)] + ([names.targets(classes)] if names else [])
-    importance = np.repeat([1, NAME_IMPORTANCE], [len(examples.texts), len(examples.named)]).astype(np.float32)
     words = reader.read([*examples.texts, *examples.named.values()])
-    return Lesson(words, np.concatenate(parts), importance, examples.labels.kind == "one")
+    return Lesson(words, np.concatenate(parts), examples.labels.kind == "one")
 
 
 def _warn_of_repetition(examples: Examples) -> None:
@@ -290,7 +288,7 @@ def _warn_of_repetition(examples: Examples) -> None:
     twice: list[tuple[int, int]] = []
     contradicted: list[tuple[int, int]] = []
     for position, text in enumerate(examples.texts):
-        before = seen.setdefault(text.strip(), position)
+        before = seen.setdefault(text.strip() or str(position), position)  # texts without words have nothing to repeat
         if before != position:
             same = np.array_equal(examples.labels.values[before], examples.labels.values[position])
             (twice if same else contradicted).append((before, position))

@@ -28,6 +28,9 @@ _WORD = re.compile(
 )
 
 
+LONGEST_WORD = 100  # characters: what is longer is a line of dashes or an encoded file, and counts by its beginning
+
+
 @dataclass(frozen=True)
 class Word:
     """A word as the model sees it, and the stretch of the text it stands for."""
@@ -43,13 +46,17 @@ def tokenize(text: str, longest: int | None = None) -> list[Word]:
     >>> [word.text for word in tokenize("I don't think it's 5,000 U.S. dollars...")]
     ['i', 'do', "n't", 'think', 'it', "'s", '5,000', 'u.s.', 'dollars', '...']
     """
-    return [Word(match.group().lower(), *match.span()) for match in islice(_WORD.finditer(text), longest)]
+    return [Word(_word(match), *match.span()) for match in islice(_WORD.finditer(text), longest)]
+
+
+def _word(match: re.Match[str]) -> str:
+    return match.group()[:LONGEST_WORD].lower()
 
 
 def words_of(text: str | Iterable[str], longest: int | None = None) -> list[str]:
     """The words of a raw string, or of a text that is a list of words already, `longest` of them."""
     if isinstance(text, str):
-        return [match.group().lower() for match in islice(_WORD.finditer(text), longest)]
+        return [_word(match) for match in islice(_WORD.finditer(text), longest)]
     return list(islice(text, longest))
 
 

@@ -68,7 +68,7 @@ def make_generator(
         lambda state: save_checkpoint(folder, state),
         quiet,
     )
-    finished = calibrate(trained, ground)
+    finished = calibrate(trained, ground, CALIBRATION_EPISODES)
     made = {"data": list(names), "seed": seed, "training": settings_to_dict(training), "epochs": len(history)}
     write_json(folder / CONFIG, {"format": FORMAT, "model": settings_to_dict(SETTINGS), "made": made})
     save_model(folder, finished)
@@ -76,7 +76,7 @@ def make_generator(
     return finished
 
 
-def calibrate(model: FewShotModel, ground: Ground, episodes: int = CALIBRATION_EPISODES) -> FewShotModel:
+def calibrate(model: FewShotModel, ground: Ground, episodes: int) -> FewShotModel:
     """The model with the scale, as a function of classes and examples, that suits classes it was not trained on."""
     import torch
 

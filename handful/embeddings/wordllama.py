@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..functional import Floats, weighted_bag
+from ..text import LONGEST_WORD
 
 FREQUENT = 20_000
 RAW_SCALE = 0.05958443135023117  # 1 / the quadratic mean of the frequent words' lengths, a word the sum of its pieces
-LONGEST_WORD = 100  # characters: what is longer is a line of dashes or an encoded file, and counts by its beginning
 
 
 @dataclass(frozen=True)

@@ -316,9 +316,9 @@ class _BrokenLineError(Exception):
 def _lines_of_a_row(taken: list[Line], draw: Callable[[], Line | None]) -> Iterator[str]:
     """The first line, and as many after it as the reader asks for, which are kept in `taken`."""
     while True:
-        line = taken[-1][1]
+        number, line = taken[-1]
         if isinstance(line, Broken):
-            raise _BrokenLineError(line.reason)
+            raise _BrokenLineError(line.reason if len(taken) == 1 else f"begins a row in which line {number} {line.reason}")
         yield line
         following = draw() if len(taken) < MOST_LINES else None
         if following is None:

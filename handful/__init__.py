@@ -20,6 +20,7 @@ _HOMES = {
     "EpisodeSampler": "episodes",
     "EpisodeSpec": "episodes",
     "load_vectors": "embeddings",
+    "FewShotClassifier": "estimator",
     "FewShotModel": "model",
     "ModelSettings": "model",
     "SignatureSettings": "signatures",

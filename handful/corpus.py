@@ -162,7 +162,7 @@ def make_corpus(
     (('yes', 'no'), ['bad', 'food'])
     """
     vocabulary, names = Vocabulary(), Vocabulary(list(classes))
-    documents = [vocabulary.ids(words_of(text)[:longest]) for text in texts]
+    documents = [vocabulary.ids(words_of(text, longest)) for text in texts]
     offsets = np.concatenate([[0], np.cumsum([len(document) for document in documents])]).astype(np.int64)
     ids = np.concatenate(documents) if documents else np.empty(0, np.int64)
     spans = entities or [()] * len(documents)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,13 +39,29 @@ class SourcePool:
     total: float  # words in the pool, also those that this vocabulary lacks
 
 
+BILLION = 1_000_000_000  # words that the background stands for
+PUNCTUATION = 0.01  # share of a sign in running text: wordfreq counts words only
+
+
 def background_pool(vocabulary: Vocabulary, language: str = "en") -> SourcePool:
     """How frequent each word is in a language at large (wordfreq), to stand in for a source pool."""
+    counts = background_frequencies(vocabulary.words, language) * BILLION
+    return SourcePool(counts, counts, BILLION, float(BILLION))
+
+
+def background_frequencies(words: Sequence[str], language: str = "en") -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The share of each word in running text of a language; 0 for a word that was never counted."""
     from wordfreq import word_frequency
 
-    billion = 1e9
-    counts = np.array([word_frequency(word, language) for word in vocabulary.words]) * billion
-    return SourcePool(counts, counts, int(billion), billion)
+    try:
+        return np.array([word_frequency(word, language) or PUNCTUATION * _is_sign(word) for word in words], np.float64)
+    except LookupError as error:
+        raise SettingError(f"There are no word frequencies for the language {language!r}: give a code such as en.") from error
+
+
+def _is_sign(word: str) -> bool:
+    """Punctuation, or a sign of mathematics or currency; an emoji is a word."""
+    return unicodedata.category(word[0]) in ("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +76,15 @@ class Episode:
     query_labels: Ints
     pool: SourcePool
     training: SourcePool  # all training examples: the pool itself, but for a meta-training episode
+
+
+class Sampler(Protocol):
+    """Episodes by index: what training and evaluation ask for."""
+
+    @property
+    def seed(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Episode: ...
 
 
 class EpisodeSampler:
@@ -127,18 +153,68 @@ class EpisodeSampler:
     def __getitem__(self, index: int) -> Episode:
         rng = np.random.default_rng([self.seed, index])
         classes = rng.choice(self.classes, self.spec.way, replace=False)
-        support, query = [], []
-        for label in classes:
-            drawn = rng.permutation(self.members[label])[: self.spec.shot + self.spec.queries]
-            support.append(drawn[: self.spec.shot])
-            query.append(drawn[self.spec.shot :])
-        return Episode(
-            index,
-            classes,
-            np.concatenate(support),
-            np.repeat(np.arange(self.spec.way), self.spec.shot),
-            np.concatenate(query),
-            np.repeat(np.arange(self.spec.way), [len(part) for part in query]),
-            self._pool_without(classes),
-            self.training_pool,
-        )
+        return _draw(rng, index, classes, self.members, self.spec, self._pool_without(classes), self.training_pool)
+
+
+def _draw(
+    rng: np.random.Generator,
+    index: int,
+    classes: Ints,
+    members: Sequence[Ints],
+    spec: EpisodeSpec,
+    pool: SourcePool,
+    training: SourcePool,
+) -> Episode:
+    """Support and queries of each class, without repetition."""
+    support, query = [], []
+    for label in classes:
+        drawn = rng.permutation(members[label])[: spec.shot + spec.queries]
+        support.append(drawn[: spec.shot])
+        query.append(drawn[spec.shot :])
+    return Episode(
+        index,
+        classes,
+        np.concatenate(support),
+        np.repeat(np.arange(spec.way), spec.shot),
+        np.concatenate(query),
+        np.repeat(np.arange(spec.way), [len(part) for part in query]),
+        pool,
+        training,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class MixedSampler:
+    """Episodes of any shape from several groups of classes: group, way and shot of episode i are drawn from the seed and i.
+
+    Classes of one episode are of one group, such as one data set. `pool` stands for the source pool of every episode.
+    """
+
+    corpus: Corpus
+    groups: Sequence[Sequence[int]]
+    pool: SourcePool
+    seed: int = 0
+    ways: tuple[int, int] = (2, 20)
+    shots: tuple[int, int] = (1, 10)
+    queries: int = 60  # an episode, about
+
+    @cached_property
+    def members(self) -> list[Ints]:
+        """The documents of each class."""
+        return [np.flatnonzero(self.corpus.labels == label) for label in range(len(self.corpus.classes))]
+
+    def __getitem__(self, index: int) -> Episode:
+        rng = np.random.default_rng([self.seed, index])
+        group = np.array(self.groups[int(rng.integers(len(self.groups)))])
+        way = _log_uniform(rng, self.ways[0], min(self.ways[1], len(group)))
+        spec = EpisodeSpec(way, _log_uniform(rng, *self.shots), max(1, min(self.queries // way, MOST_QUERIES)))
+        classes = rng.choice(group, way, replace=False)
+        return _draw(rng, index, classes, self.members, spec, self.pool, self.pool)
+
+
+MOST_QUERIES = 15  # a class: two classes need no more to tell how good a step is
+
+
+def _log_uniform(rng: np.random.Generator, low: int, high: int) -> int:
+    """A whole number from low to high, each doubling as likely as the next: small tasks are the common ones."""
+    return int(np.exp(rng.uniform(np.log(low), np.log(high + 1))))

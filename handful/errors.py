@@ -28,3 +28,7 @@ class MissingExtraError(HandfulError, ImportError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional dependency: install it with pip install 'handful[{extra}]'.")
+
+
+class HandfulWarning(UserWarning):
+    """Input that can be used, but is probably not what was meant."""

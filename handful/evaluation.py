@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .corpus import Texts
-from .episodes import EpisodeSampler
+from .episodes import Sampler
 from .errors import SettingError
 from .functional import cross_entropy
 from .model import EpisodeBatch, FewShotModel
@@ -55,25 +55,23 @@ def score_batch(model: FewShotModel, prepared: EpisodeBatch) -> tuple[Values, Va
     return right.mean(-1), np.array(losses)
 
 
-def prepare_batches(
-    model: FewShotModel, texts: Texts, sampler: EpisodeSampler, indices: Sequence[int]
-) -> Iterator[EpisodeBatch]:
-    """Episodes in batches; those of a batch have the same number of queries."""
+def prepare_batches(model: FewShotModel, texts: Texts, sampler: Sampler, indices: Sequence[int]) -> Iterator[EpisodeBatch]:
+    """Episodes in batches; those of a batch have the same shape."""
     episodes = (sampler[index] for index in indices)
-    for _, alike in groupby(episodes, key=lambda episode: len(episode.query)):
+    for _, alike in groupby(episodes, key=lambda episode: (len(episode.classes), len(episode.support), len(episode.query))):
         together = list(alike)
         for start in range(0, len(together), model.at_once):
             yield model.prepare(texts, together[start : start + model.at_once])
 
 
-def _evaluate_chunk(model: FewShotModel, texts: Texts, sampler: EpisodeSampler, indices: Sequence[int]) -> Values:
+def _evaluate_chunk(model: FewShotModel, texts: Texts, sampler: Sampler, indices: Sequence[int]) -> Values:
     """Accuracies of some episodes."""
     scored = [score_batch(model, prepared) for prepared in prepare_batches(model, texts, sampler, indices)]
     return np.concatenate([accuracies for accuracies, _ in scored])
 
 
 def evaluate(
-    model: FewShotModel, texts: Texts, sampler: EpisodeSampler, episodes: int = 1000, workers: int = 1, quiet: bool = False
+    model: FewShotModel, texts: Texts, sampler: Sampler, episodes: int = 1000, workers: int = 1, quiet: bool = False
 ) -> Values:
     """Accuracy of each of the episodes 0, 1, ... of the sampler: the same numbers for any number of workers."""
     chunks = [range(start, min(start + CHUNK, episodes)) for start in range(0, episodes, CHUNK)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +12,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .attention import Parameters, drop_out
-from .functional import Array, distances, newton_logistic, ridge_weights, routed_means, squash
+from .functional import TINY, Array, distances, newton_logistic, ridge_weights, routed_means, squash
 from .representations import Noise
 
 Scorer = Callable[[Array], Array]  # vectors (..., queries, width) to logits (..., queries, classes)
@@ -64,6 +65,42 @@ class Ridge:
         exp = array_namespace(vectors).exp
         weights = ridge_weights(vectors, targets, exp(parameters["log_penalty"]))
         return LinearScorer(weights, exp(parameters["log_scale"]))
+
+
+@dataclass(frozen=True)
+class UniversalRidge:
+    """Ridge regression for tasks of any shape: penalty and scale follow the numbers of classes and of examples a class.
+
+    The logarithm of each is linear in the logarithms of the two numbers, with meta-learned coefficients. The penalty is
+    measured in the mean squared length of the examples' vectors, so the scale of the vectors does not matter.
+    """
+
+    penalty: float = 1.0
+    scale: float = 10.0
+
+    def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
+        starts = {"penalty": self.penalty, "scale": self.scale}
+        return {name: np.array([np.log(value), 0, 0], np.float32) for name, value in starts.items()}
+
+    def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
+        examples, classes = targets.shape[-2:]
+        penalty = self.penalty_of(parameters, vectors, classes, examples / classes)
+        return LinearScorer(ridge_weights(vectors, targets, penalty), self.scale_of(parameters, classes, examples / classes))
+
+    def penalty_of(self, parameters: Parameters, vectors: Array, classes: int, shots: float) -> Array:
+        """λ for support vectors (..., examples, width)."""
+        xp = array_namespace(vectors)
+        energy = xp.mean(xp.sum(vectors * vectors, axis=-1), axis=-1)[..., None, None]
+        return _of_shape(parameters["penalty"], classes, shots) * energy + TINY
+
+    def scale_of(self, parameters: Parameters, classes: int, shots: float) -> Array:
+        """What makes logits of ridge scores: the inverse of a temperature."""
+        return _of_shape(parameters["scale"], classes, shots)
+
+
+def _of_shape(coefficients: Array, classes: int, shots: float) -> Array:
+    exp = array_namespace(coefficients).exp
+    return exp(coefficients[0] + coefficients[1] * math.log(classes) + coefficients[2] * math.log(shots))
 
 
 @dataclass(frozen=True)

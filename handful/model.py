@@ -15,7 +15,20 @@ from .episodes import Episode, SourcePool
 from .errors import MissingExtraError, SettingError
 from .finetuning import Finetune
 from .functional import Array, Floats, Ints, as_like, cross_entropy, one_hot
-from .heads import Centroid, Distance, Head, Induction, Logistic, Nearest, Prototype, Ridge, Routing, Scorer, part_of
+from .heads import (
+    Centroid,
+    Distance,
+    Head,
+    Induction,
+    Logistic,
+    Nearest,
+    Prototype,
+    Ridge,
+    Routing,
+    Scorer,
+    UniversalRidge,
+    part_of,
+)
 from .maml import Maml
 from .parallel import available_threads
 from .representations import (
@@ -39,7 +52,9 @@ class ModelSettings:
     """Everything that decides what a model computes, but for its parameters."""
 
     representation: Literal["mean", "idf", "cnn", "lstm", "cls", "attention"] = "attention"
-    head: Literal["ridge", "logistic", "nearest", "centroid", "prototype", "routing", "induction", "maml", "finetune"] = "ridge"
+    head: Literal[
+        "ridge", "universal", "logistic", "nearest", "centroid", "prototype", "routing", "induction", "maml", "finetune"
+    ] = "ridge"
     first_order: bool = False  # maml: leave second derivatives out
     inner_steps: int = 10  # maml
     inner_rate: float = 0.1  # maml
@@ -77,8 +92,8 @@ class ModelSettings:
             raise SettingError(f"There is no distance {self.distance!r}: choose euclidean, squared or cosine.")
         if self.network not in ("bilstm", "mlp"):
             raise SettingError(f"There is no network {self.network!r}: choose bilstm or mlp.")
-        if not self.signals or not set(self.signals) <= {"s", "t"}:
-            raise SettingError(f"The signals {', '.join(self.signals) or '(none)'} are not some of s and t.")
+        if not self.signals or not set(self.signals) <= {"s", "t", "f", "u", "r"}:
+            raise SettingError(f"The signals {', '.join(self.signals) or '(none)'} are not some of s, t, f, u and r.")
         if self.pool not in ("source", "background"):
             raise SettingError(f"There is no pool {self.pool!r}: choose source or background.")
         if self.representation == "cls" and (self.train_vectors or not encoder_of(self.vectors)):
@@ -106,6 +121,7 @@ REPRESENTATIONS: dict[str, Callable[[ModelSettings], Representation]] = {
 }
 HEADS: dict[str, Callable[[ModelSettings], Head | Maml | Finetune]] = {
     "ridge": lambda settings: Ridge(),
+    "universal": lambda settings: UniversalRidge(),
     "logistic": lambda settings: Logistic(),
     "nearest": lambda settings: Nearest(settings.distance),
     "centroid": lambda settings: Centroid(settings.distance),

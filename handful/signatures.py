@@ -2,20 +2,24 @@
 
 s(x) = ε / (ε + P(x)): how rare a word is in the source pool.
 t(x) = 1 / H(P(y | x)): how unevenly it falls over the classes of the support set.
+
+f, u and r say the same on scales that depend on neither the corpus, the number of classes nor the vectors, so that a generator
+trained on them once can be used anywhere: f(x), the level of log P(x); u(x), the unevenness by counts; r(x), that by vectors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 import numpy as np
 
 from .corpus import Texts
 from .episodes import SourcePool
 from .errors import SettingError
-from .functional import Floats, Ints, entropy, one_hot, ridge_weights, softmax, weighted_bag
+from .functional import TINY, Floats, Ints, entropy, one_hot, ridge_weights, softmax, weighted_bag
 
 MOST_STEPS = 10_000  # of the softmax classifier
 SMALLEST_ENTROPY = 1e-3  # keeps 1 / H finite where one class is certain
@@ -147,6 +151,83 @@ def class_importance(support: Texts, labels: Ints, classes: int, texts: Texts, s
     return t
 
 
+# f(x), u(x), r(x): for a generator that is used anywhere
+
+RAREST = 1e-9  # added to P(x), so that a word never seen is rare, not infinitely so
+USUAL, SPREAD = -4.5, 2.0  # of log10 P(x): what makes f a small number
+SPREAD_COUNT = 0.5  # occurrences that are spread evenly over the classes, whatever their number
+SMALLEST_SHARE = 0.01  # of the largest entropy, and of the mean score: keeps logarithms finite
+WORD_PENALTY = 0.1  # of the ridge regression for r, in the mean squared length of its vectors
+
+
+def frequency_level(frequencies: np.ndarray[Any, Any]) -> Floats:
+    """f(x): log10 P(x), moved and scaled."""
+    return ((np.log10(frequencies + RAREST) - USUAL) / SPREAD).astype(np.float32)
+
+
+def unevenness(counts: Floats) -> Floats:
+    """-log of the entropy of P(y | x) as a share of the largest possible, from counts (words, classes); 0 for even ones."""
+    classes = counts.shape[1]
+    smoothed = counts + np.float32(SPREAD_COUNT / classes)
+    share = entropy(smoothed / smoothed.sum(axis=1, keepdims=True)) / np.log(classes)
+    return -np.log(np.clip(share, SMALLEST_SHARE, 1)).astype(np.float32)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a support set says about words: by how they were counted, and by where their vectors lie."""
+
+    words: Ints  # ids of the support set's words, ascending
+    uneven: Floats  # the unevenness of each of them
+    directions: Floats  # (dim, classes): how a vector scores for each class
+    usual: Floats  # (2,): the mean unevenness, and the mean largest score, over the words of the support texts
+
+    @classmethod
+    def of(cls, support: Texts, targets: Floats) -> Evidence:
+        """From a support set with targets (examples, classes): how much an example belongs to a class."""
+        counts, words, place = class_counts(support, targets)
+        uneven = unevenness(counts)
+        means = mean_vectors(support)
+        directions = ridge_weights(means, targets - targets.mean(axis=0), word_penalty(means))
+        reach = _by_row(support, lambda vectors: np.abs(vectors @ directions).max(axis=1))
+        usual = [uneven[place].mean(), reach.mean()] if len(place) else [0, 0]
+        return cls(words, uneven, directions, np.array(usual, np.float32))
+
+    def u(self, uneven: Floats) -> Floats:
+        """u(x) from the unevenness of words."""
+        return uneven - self.usual[0]  # type: ignore[no-any-return]
+
+    def r(self, scores: Floats) -> Floats:
+        """r(x) from the scores (words, classes) of words for the classes."""
+        return np.log(np.abs(scores).max(axis=1) / max(float(self.usual[1]), TINY) + SMALLEST_SHARE)  # type: ignore[no-any-return]
+
+    def uneven_of(self, ids: Ints) -> Floats:
+        """The unevenness of words by their ids; a word that the support set lacks falls evenly, which is 0."""
+        place = np.searchsorted(self.words, ids)
+        words, uneven = np.append(self.words, -1), np.append(self.uneven, np.float32(0))
+        return np.where(words[place] == ids, uneven[place], np.float32(0))
+
+
+def word_penalty(means: Floats) -> Floats:
+    """λ of the ridge regression for r."""
+    return np.float32(WORD_PENALTY * np.mean(np.sum(means**2, axis=1)) + TINY)  # type: ignore[return-value]
+
+
+def class_counts(support: Texts, targets: Floats) -> tuple[Floats, Ints, Ints]:
+    """How often each word occurs in each class, were the classes equally large; the words; the word of each occurrence."""
+    words, place = np.unique(support.ids, return_inverse=True)
+    counts = np.zeros((len(words), targets.shape[1]), np.float32)
+    np.add.at(counts, place, np.repeat(balanced(targets), support.lengths, axis=0))
+    return counts, words, place
+
+
+def balanced(targets: Floats) -> Floats:
+    """Targets (examples, classes) that add up to the same for every class."""
+    sizes = targets.sum(axis=0)
+    shares: Floats = (sizes.mean() / np.maximum(sizes, TINY)).astype(np.float32)
+    return targets * shares
+
+
 def measure_signals(
     names: Sequence[str],
     support: Texts,
@@ -158,10 +239,14 @@ def measure_signals(
     settings: SignatureSettings,
 ) -> Floats:
     """The named statistics of each word of `texts`: (words, names). `training` is the pool of all training examples."""
+    evidence = cache(lambda: Evidence.of(support, one_hot(labels, classes)))
     measures: dict[str, Callable[[], Floats]] = {
         "s": lambda: general_importance(pool, texts.ids, settings.epsilon),
         "t": lambda: class_importance(support, labels, classes, texts, settings),
         "idf": lambda: inverse_document_frequency(training, texts.ids),
+        "f": lambda: frequency_level(pool.counts[texts.ids] / max(pool.total, 1)),
+        "u": lambda: evidence().u(evidence().uneven_of(texts.ids)),
+        "r": lambda: _by_row(texts, lambda vectors: evidence().r(vectors @ evidence().directions)),
     }
     columns = [measures[name]() for name in names]
     return np.stack(columns, axis=1) if columns else np.empty((len(texts.ids), 0), np.float32)

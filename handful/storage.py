@@ -124,6 +124,21 @@ def read_tensors(path: Path) -> tuple[Arrays, dict[str, str]]:
         raise ModelError(f"{path} is damaged ({error}): make the model again.") from error
 
 
+def read_parameters(path: Path, expected: Mapping[str, Any]) -> Arrays:
+    """The arrays of a file that should have these names, shapes and types: looked at before they are read into memory."""
+    try:
+        with safe_open(path, "np") as stream:
+            shapes = {name: tuple(stream.get_slice(name).get_shape()) for name in stream.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{path} is missing or damaged ({error}): make the model again.") from error
+    for name in shapes.keys() & expected.keys():
+        if shapes[name] != expected[name].shape:
+            raise ModelError(f"{path} has {name} of shape {shapes[name]}, not {expected[name].shape}: make the model again.")
+    found = read_tensors(path)[0] if shapes.keys() == expected.keys() else dict.fromkeys(shapes, np.empty(0))
+    check_parameters(found, expected, path)
+    return found
+
+
 def check_parameters(found: Arrays, expected: Mapping[str, Any], place: Path) -> None:
     """The same names, shapes and types as expected, and only finite numbers."""
     if set(found) != set(expected):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ _WORD = re.compile(
 )
 
 
+LONGEST_WORD = 100  # characters: what is longer is a line of dashes or an encoded file, and counts by its beginning
+
+
 @dataclass(frozen=True)
 class Word:
     """A word as the model sees it, and the stretch of the text it stands for."""
@@ -36,18 +40,24 @@ class Word:
     end: int
 
 
-def tokenize(text: str) -> list[Word]:
-    """Lower-cased words, numbers and punctuation with their character offsets; contractions are split.
+def tokenize(text: str, longest: int | None = None) -> list[Word]:
+    """Lower-cased words, numbers and punctuation with their character offsets, `longest` of them; contractions are split.
 
     >>> [word.text for word in tokenize("I don't think it's 5,000 U.S. dollars...")]
     ['i', 'do', "n't", 'think', 'it', "'s", '5,000', 'u.s.', 'dollars', '...']
     """
-    return [Word(match.group().lower(), *match.span()) for match in _WORD.finditer(text)]
+    return [Word(_word(match), *match.span()) for match in islice(_WORD.finditer(text), longest)]
 
 
-def words_of(text: str | Iterable[str]) -> list[str]:
-    """The words of a raw string, or of a text that is a list of words already."""
-    return [word.text for word in tokenize(text)] if isinstance(text, str) else list(text)
+def _word(match: re.Match[str]) -> str:
+    return match.group()[:LONGEST_WORD].lower()
+
+
+def words_of(text: str | Iterable[str], longest: int | None = None) -> list[str]:
+    """The words of a raw string, or of a text that is a list of words already, `longest` of them."""
+    if isinstance(text, str):
+        return [_word(match) for match in islice(_WORD.finditer(text), longest)]
+    return list(islice(text, longest))
 
 
 @dataclass

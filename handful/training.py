@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .corpus import Texts
-from .episodes import EpisodeSampler
+from .episodes import Sampler
 from .errors import SettingError, TrainingError
 from .evaluation import prepare_batches, score_batch
 from .model import EpisodeBatch, FewShotModel
@@ -71,8 +71,8 @@ def initial_state(model: FewShotModel) -> TrainingState:
 def meta_train(
     model: FewShotModel,
     texts: Texts,
-    train: EpisodeSampler,
-    validation: EpisodeSampler,
+    train: Sampler,
+    validation: Sampler,
     settings: TrainingSettings,
     state: TrainingState | None = None,
     save: Callable[[TrainingState], None] = lambda state: None,
@@ -99,7 +99,7 @@ def _describe(state: TrainingState) -> str:
 def _epoch(
     model: FewShotModel,
     texts: Texts,
-    train: EpisodeSampler,
+    train: Sampler,
     checks: list[EpisodeBatch],
     settings: TrainingSettings,
     state: TrainingState,
@@ -139,9 +139,7 @@ def badness(line: dict[str, float], settings: TrainingSettings) -> float:
     return line["val_loss"] if settings.monitor == "loss" else -line["val_accuracy"]
 
 
-def _step(
-    learner: FewShotModel, optimizer: Any, texts: Texts, train: EpisodeSampler, indices: Sequence[int]
-) -> tuple[float, float]:
+def _step(learner: FewShotModel, optimizer: Any, texts: Texts, train: Sampler, indices: Sequence[int]) -> tuple[float, float]:
     """One update from one episode or a few; their mean loss and accuracy before it."""
     parts = [indices[i : i + learner.at_once] for i in range(0, len(indices), learner.at_once)]
     optimizer.zero_grad()
@@ -152,7 +150,7 @@ def _step(
 
 
 def _add_gradient(
-    learner: FewShotModel, texts: Texts, train: EpisodeSampler, indices: Sequence[int], share: float
+    learner: FewShotModel, texts: Texts, train: Sampler, indices: Sequence[int], share: float
 ) -> tuple[float, float]:
     """Add a share of the gradient of the mean loss of some episodes; that loss, and their accuracy."""
     prepared = learner.prepare(texts, [train[index] for index in indices])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from handful.embeddings import load_vectors
-from handful.embeddings.tables import Preparation
+from handful.embeddings.packed import PackedTable, pack_table
+from handful.embeddings.tables import MINILM, Preparation
 from handful.embeddings.wordllama import WordLlama
 from handful.errors import DataError, SettingError
 
@@ -65,8 +66,8 @@ def test_wordllama_has_a_vector_for_every_word_the_sum_of_its_pieces() -> None:
     assert table.lookup(words).any(axis=1).all()
     pieces = table._tokenizer.encode(words[1], add_special_tokens=False).ids
     assert len(pieces) > 3
-    np.testing.assert_allclose(table.lookup(words)[1], table._table[pieces].sum(0), atol=1e-5)
-    np.testing.assert_allclose(mean.lookup(words)[1], table._table[pieces].mean(0), atol=1e-5)
+    np.testing.assert_allclose(table.lookup(words)[1], table._table[pieces].astype(np.float32).sum(0), atol=1e-5)
+    np.testing.assert_allclose(mean.lookup(words)[1], table._table[pieces].astype(np.float32).mean(0), atol=1e-5)
     assert table.lookup([]).shape == (0, 256)
 
 
@@ -120,3 +121,32 @@ def test_words_without_a_vector_are_neither_counted_nor_attended_to(tmp_path: Pa
     material = load_material(RunSettings(data=str(data), split=str(split), model=ModelSettings(vectors=str(table))))
     assert material.corpus.words(0) == ["the", "cat"]
     assert material.corpus.word_counts().sum() == 3
+
+
+def test_the_scale_of_a_packaged_table_is_the_one_that_would_be_computed() -> None:
+    for table in (WordLlama(), PackedTable(MINILM)):
+        _, frequent = table.lookup_with_frequent([])
+        assert Preparation.fit("raw", frequent).scale == pytest.approx(table.raw_scale, rel=1e-6)
+
+
+def test_a_packed_table_keeps_its_vectors_to_a_hundredth(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(200, 16)).astype(np.float32) * np.geomspace(1, 0.01, 16, dtype=np.float32)
+    words = [f"word{i}" for i in range(200)]
+    for name, content in pack_table(words, vectors).items():
+        (tmp_path / name).write_bytes(content)
+    found = PackedTable(tmp_path).lookup([*words, "unheard"])
+    scaled = Preparation.fit("raw", vectors)(vectors)
+    assert np.abs(found[:-1] - scaled).max() < 0.01 * np.abs(scaled).max()
+    assert not found[-1].any()
+
+
+def test_minilm_ships_with_the_package() -> None:
+    table = load_vectors("minilm")
+    cat, dog, parliament = table.lookup(["cat", "dog", "parliament"])
+    assert table.dim == 256
+    assert cat @ dog > cat @ parliament
+
+
+def test_words_that_are_no_text_have_vectors_all_the_same() -> None:
+    rows = WordLlama().lookup(["\ud800", "x" * 1_000_000, "\x00", "😀"])
+    assert np.isfinite(rows).all()

@@ -6,6 +6,7 @@ import click
 
 from .. import __version__
 from .benchmark import benchmark, table
+from .classifier import explain, fit, inspect, predict, score, suggest
 from .common import Group
 from .datasets import datasets, split
 from .meta import demo, evaluate, train
@@ -19,6 +20,9 @@ def main() -> None:
 
     \b
     handful demo                                        see it work
+    handful fit examples.csv --out triage               a classifier from a few labelled texts
+    handful predict triage inbox.csv --out answers.csv  answer a file of any size
+    handful explain triage "the parcel never came"      see which words counted
     handful datasets get reuters                        fetch a benchmark's data
     handful train --data reuters --out runs/reuters     meta-train the attention generator
     handful evaluate runs/reuters --json                test it on unseen classes
@@ -27,5 +31,6 @@ def main() -> None:
     """
 
 
-for _command in (demo, train, evaluate, benchmark, table, datasets, split, vectors):
+_commands = (demo, fit, predict, score, explain, suggest, inspect, train, evaluate, benchmark, table, datasets, split, vectors)
+for _command in _commands:
     main.add_command(_command)

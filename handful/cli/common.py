@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,19 +11,37 @@ from typing import Any
 
 import click
 
-from ..errors import HandfulError
+from ..errors import HandfulError, HandfulWarning
 from ..folders import DATA_VARIABLE
 
 
 class Group(click.Group):
-    """Turns Handful's errors into one line and exit code 2."""
+    """Turns Handful's errors into one line and exit code 2, and its warnings into one line."""
 
     def invoke(self, context: click.Context) -> Any:
         try:
-            return super().invoke(context)
+            with _warnings_as_lines():
+                return super().invoke(context)
         except HandfulError as error:
             click.echo(f"Error: {error}", err=True)
             context.exit(2)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Handful's own warnings as one line each."""
+    with warnings.catch_warnings():
+        show: Callable[..., None] = warnings.showwarning
+
+        def show_line(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, HandfulWarning):
+                click.echo(f"Warning: {message}", err=True)
+            else:
+                show(message, category, *place, **more)
+
+        warnings.showwarning = show_line
+        warnings.simplefilter("always", HandfulWarning)
+        yield
 
 
 def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,11 +86,12 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
     """A table for people: as wide as it needs, so that nothing is cut; numbers to the right."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(*header, box=None, pad_edge=False)
-    for column, cell in zip(table.columns, rows[0], strict=True):
-        column.justify, column.no_wrap = "right" if isinstance(cell, int) else "left", True
+    table = Table(box=None, pad_edge=False)
+    for name, cell in zip(header, rows[0], strict=True):
+        table.add_column(Text(name), justify="right" if isinstance(cell, int) else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+        table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
     console = Console(width=10_000)
     console.print(table, width=console.measure(table).maximum)

@@ -19,9 +19,9 @@ from ..errors import DataError, MissingExtraError, SettingError
 from ..folders import cache_folder
 from ..functional import Floats, Ints, Offsets, as_like, weighted_bag
 from ..progress import track
+from ..text import LONGEST_WORD
 
 PACKAGED = "minilm"
-LONGEST_WORD = 100  # characters: what is longer is a line of dashes or an encoded file, and counts by its beginning
 OVERLAP = 40  # words that two windows of a long text share
 BLOCK = 1000  # documents that are encoded before they are saved
 

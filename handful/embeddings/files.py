@@ -33,21 +33,17 @@ class FileTable:
     @cached_property
     def dim(self) -> int:
         if self.path.suffix == ".npz":
-            return int(self._arrays[1].shape[1])
+            return int(self.arrays[1].shape[1])
         return len(next(self._rows())[1].split())
 
     def lookup_with_frequent(self, words: Sequence[str]) -> tuple[Floats, Floats]:
         """The words' vectors (zeros for those the file lacks), and those of the first words of the file."""
-        wanted = {word: number for number, word in enumerate(words)}
         vectors = np.zeros((len(words), self.dim), np.float32)
         if self.path.suffix == ".npz":
-            names, table = self._arrays
-            found = [(wanted[word], row) for row, word in enumerate(names) if word in wanted]
-            if found:
-                here, there = np.array(found).T
-                vectors[here] = table[there]
+            table, rows = self.arrays[1], np.array([self._row_of.get(word, -1) for word in words], np.int64)
+            vectors[rows >= 0] = table[rows[rows >= 0]]
             return vectors, table[:FREQUENT].astype(np.float32)
-        frequent = []
+        wanted, frequent = {word: number for number, word in enumerate(words)}, []
         for number, (word, numbers) in enumerate(self._rows()):
             if number < FREQUENT or word in wanted:
                 vector = self._parse(word, numbers)
@@ -76,7 +72,12 @@ class FileTable:
                 yield word, numbers
 
     @cached_property
-    def _arrays(self) -> tuple[list[str], Floats]:
+    def _row_of(self) -> dict[str, int]:
+        return {word: row for row, word in enumerate(self.arrays[0])}
+
+    @cached_property
+    def arrays(self) -> tuple[list[str], Floats]:
+        """The words and their vectors, of an `.npz`."""
         try:
             with np.load(self.path, allow_pickle=False) as arrays:
                 words, vectors = arrays["words"], arrays["vectors"]

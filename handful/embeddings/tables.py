@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Protocol
 
@@ -12,10 +13,12 @@ import numpy as np
 
 from ..errors import DataError, SettingError
 from ..functional import Floats
-from .contextual import PACKAGED, distilled_file
 from .files import FileTable
+from .packed import PackedTable
 from .wordllama import WordLlama
 
+MINILM = Path(str(files("handful") / "data" / "minilm"))
+PACKAGED = ("wordllama", "wordllama-mean", "minilm")
 PREPARATIONS = ("raw", "unit", "centred")
 COMMON_COMPONENTS = 2
 
@@ -79,7 +82,7 @@ def _unit_rows(vectors: Floats) -> Floats:
 class Prepared:
     """One table with its preparation."""
 
-    table: WordLlama | FileTable
+    table: WordLlama | PackedTable | FileTable
     kind: str
 
     @property
@@ -87,6 +90,8 @@ class Prepared:
         return self.table.dim
 
     def lookup(self, words: Sequence[str]) -> Floats:
+        if self.kind == "raw" and not isinstance(self.table, FileTable) and self.table.raw_scale:
+            return self.table.lookup(words) * np.float32(self.table.raw_scale)  # known beforehand: nothing to fit
         vectors, frequent = self.table.lookup_with_frequent(words)
         if not np.isfinite(vectors).all():
             word = words[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
@@ -111,18 +116,17 @@ class SideBySide:
 def load_vectors(names: str) -> WordVectors:
     """Tables by name, joined by `+`, each `wordllama`, `minilm` or a path, each with its preparation after a colon.
 
-    `wordllama` is raw unless told otherwise (its lengths carry importance), so is `minilm` (distilled from the packaged
-    encoder, once), a file is centred. For example
-    `wordllama`, `glove.6B.100d.txt.gz`, `wordllama+wiki.en.vec:unit`.
+    `wordllama` is raw unless told otherwise (its lengths carry importance), so is `minilm` (distilled from an encoder, shipped
+    with the package), a file is centred. For example `wordllama+minilm`, `glove.6B.100d.txt.gz`, `wordllama+wiki.en.vec:unit`.
     """
     tables = [_one_table(name) for name in names.split("+")]
     return tables[0] if len(tables) == 1 else SideBySide(tuple(tables))
 
 
 @lru_cache
-def _packaged(pieces: str) -> WordLlama:
+def _packaged(name: str) -> WordLlama | PackedTable:
     """Read once a process."""
-    return WordLlama(pieces)
+    return PackedTable(MINILM) if name == "minilm" else WordLlama("mean" if name.endswith("mean") else "sum")
 
 
 def _one_table(name: str) -> WordVectors:
@@ -131,10 +135,8 @@ def _one_table(name: str) -> WordVectors:
         source, kind = name, ""
     if kind and kind not in PREPARATIONS:
         raise SettingError(f"There is no preparation {kind!r} of vectors: choose one of {', '.join(PREPARATIONS)}.")
-    if source in ("wordllama", "wordllama-mean"):
-        return Prepared(_packaged("mean" if source.endswith("mean") else "sum"), kind or "raw")
-    if source == PACKAGED:
-        return Prepared(FileTable(distilled_file(source)), kind or "raw")
+    if source in PACKAGED:
+        return Prepared(_packaged(source), kind or "raw")
     if not Path(source).is_file():
         raise DataError(f"There are no vectors {source!r}: give wordllama, minilm, or the path of a vector file (--vectors).")
     return Prepared(FileTable(Path(source)), kind or "centred")

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..functional import Floats, weighted_bag
+from ..text import LONGEST_WORD
 
 FREQUENT = 20_000
+RAW_SCALE = 0.05958443135023117  # 1 / the quadratic mean of the frequent words' lengths, a word the sum of its pieces
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,11 @@ class WordLlama:
     name: str = "wordllama"
     dim: int = 256
 
+    @property
+    def raw_scale(self) -> float | None:
+        """What makes frequent words of length 1 in the quadratic mean, where it is known beforehand."""
+        return RAW_SCALE if self.pieces == "sum" else None
+
     @cached_property
     def _folder(self) -> Path:
         spec = find_spec("wordllama")  # found, not imported: the package itself is not needed
@@ -32,11 +39,11 @@ class WordLlama:
         return Path(spec.origin).parent
 
     @cached_property
-    def _table(self) -> Floats:
+    def _table(self) -> np.ndarray[Any, Any]:
         from safetensors.numpy import load_file
 
         tensors = load_file(self._folder / "weights" / "l2_supercat_256.safetensors")
-        return tensors["embedding.weight"].astype(np.float32)  # (32000, 256)
+        return tensors["embedding.weight"]  # (32000, 256), in half precision: only the rows that are used become single
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -49,7 +56,8 @@ class WordLlama:
 
     def lookup(self, words: Sequence[str]) -> Floats:
         """A row a word: (words, 256)."""
-        pieces = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(words), add_special_tokens=False)]
+        readable = [_readable(word[:LONGEST_WORD]) for word in words]
+        pieces = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(readable, add_special_tokens=False)]
         lengths = np.array([len(ids) for ids in pieces], np.int64)
         weights = np.ones(lengths.sum(), np.float32)
         if self.pieces == "mean":
@@ -67,3 +75,8 @@ class WordLlama:
         from wordfreq import top_n_list
 
         return self.lookup(top_n_list("en", FREQUENT))
+
+
+def _readable(word: str) -> str:
+    """Half of a surrogate pair is no text to a tokenizer."""
+    return word if word.isascii() else word.encode("utf-8", "replace").decode()

@@ -1,0 +1,217 @@
+"""From raw texts to scores for classes, by the universal generator and a ridge regression: the numbers behind the estimator.
+
+A score is linear in the words: that of class c is constant_c + Σ αᵢ f(xᵢ)·w_c, so that each word's part in it is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import cast
+
+import numpy as np
+
+from .corpus import Texts
+from .embeddings import WordVectors, load_vectors
+from .episodes import background_frequencies
+from .functional import TINY, Floats, Ints, ridge_left_out, ridge_weights, segments, softmax, weighted_bag
+from .heads import UniversalRidge, part_of
+from .model import FewShotModel
+from .representations import Batch
+from .signatures import Evidence, balanced, class_counts, frequency_level, mean_vectors, unevenness, word_penalty
+from .text import Vocabulary, words_of
+
+WORDS_AT_ONCE = 50_000  # of texts that are read together: bounds memory, and is enough to be quick
+BACKGROUND_WORDS = 100_000  # of unlabelled texts weigh as much as the background
+FACTORS = np.geomspace(1 / 4, 4, 33)  # by which leave-one-out may correct the scale
+CAUTION = 80.0  # trust in the scale that was meta-learned, in examples that would speak against it
+MOST_LEFT_OUT = 400  # examples: enough to estimate one number
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Texts as words, with the vectors and frequency levels of the distinct ones."""
+
+    distinct: list[str]
+    texts: Texts  # ids and rows are positions in `distinct`
+    levels: Floats  # (distinct,): f
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Turns raw texts into words, vectors and frequencies, for which no example is needed."""
+
+    vectors: str
+    language: str
+    longest: int
+    counts: Mapping[str, int] = field(default_factory=dict)  # of words in unlabelled texts, which join the background
+
+    def read(self, texts: Iterable[str]) -> Words:
+        """All the texts at once; words that have no vector are left out."""
+        return self._words([words_of(text, self.longest) for text in texts])
+
+    def batches(self, texts: Iterable[str]) -> Iterator[Words]:
+        """The texts in order, some at a time, so that memory stays flat."""
+        documents: list[list[str]] = []
+        waiting = 0
+        for text in texts:
+            documents.append(words_of(text, self.longest))
+            waiting += len(documents[-1]) + 1
+            if waiting > WORDS_AT_ONCE:
+                yield self._words(documents)
+                documents, waiting = [], 0
+        if documents:
+            yield self._words(documents)
+
+    def _words(self, documents: Sequence[Sequence[str]]) -> Words:
+        vocabulary = Vocabulary()
+        ids = vocabulary.ids(word for words in documents for word in words)
+        offsets = np.concatenate([[0], np.cumsum([len(words) for words in documents])]).astype(np.int64)
+        table = table_of(self.vectors).lookup(vocabulary.words)
+        kept = (table != 0).any(axis=1)[ids]
+        ids, offsets = ids[kept], np.concatenate([[0], np.cumsum(kept)])[offsets]
+        texts = Texts(ids, offsets, table, ids, np.empty((len(ids), 0), np.int64))
+        return Words(vocabulary.words, texts, frequency_level(self._frequencies(vocabulary.words)))
+
+    def _frequencies(self, words: Sequence[str]) -> Floats:
+        background = background_frequencies(words, self.language)
+        if not self.counts:
+            return cast("Floats", background)
+        own = np.array([self.counts.get(word, 0) for word in words])
+        return (background * BACKGROUND_WORDS + own) / (BACKGROUND_WORDS + sum(self.counts.values()))  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=4)
+def table_of(names: str) -> WordVectors:
+    """Read once a process."""
+    return load_vectors(names)
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What labelled texts decided: all that is needed to score others."""
+
+    vocabulary: Vocabulary  # the words of the examples
+    evidence: Evidence  # ids are those of the vocabulary
+    weights: Floats  # (dim, classes)
+    constants: Floats  # (classes,): the score of a text without words
+
+    def attention(self, words: Words, generator: FewShotModel) -> Floats:
+        """The weight of each word, (words,); those of a text sum to one."""
+        texts, evidence = words.texts, self.evidence
+        uneven = evidence.uneven_of(self.vocabulary.find(words.distinct))
+        signals = _signals(generator, words.levels, evidence.u(uneven), evidence.r(texts.table @ evidence.directions))
+        return generator.weights(Batch(texts, signals[texts.ids]))
+
+    def scores(self, words: Words, generator: FewShotModel) -> Floats:
+        """(texts, classes)."""
+        texts = words.texts
+        parts = weighted_bag(texts.table @ self.weights, texts.rows, self.attention(words, generator), texts.offsets)
+        return cast("Floats", parts + self.constants)
+
+    def represent(self, words: Words, generator: FewShotModel) -> Floats:
+        """φ: (texts, dim)."""
+        texts = words.texts
+        return cast("Floats", weighted_bag(texts.table, texts.rows, self.attention(words, generator), texts.offsets))
+
+
+def _signals(generator: FewShotModel, f: Floats, u: Floats, r: Floats) -> Floats:
+    named = {"f": f, "u": u, "r": r}
+    return np.stack([named[name] for name in generator.settings.signals], axis=1).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """Labelled texts, as the ridge regression takes them."""
+
+    words: Words
+    targets: Floats  # (texts, classes): 1 where a text has a class
+    exclusive: bool  # a text has one class, and scores are logits of a softmax; otherwise of a sigmoid each
+
+    @property
+    def sizes(self) -> Floats:
+        """How many examples each class has."""
+        return self.targets.sum(axis=0)  # type: ignore[no-any-return]
+
+    @property
+    def shape(self) -> tuple[int, float]:
+        """The number of classes that compete for a text, and of examples for each."""
+        classes = self.targets.shape[1] if self.exclusive else 2
+        return classes, len(self.targets) / classes
+
+    @property
+    def constants(self) -> Floats:
+        """The logits of how frequent the classes are."""
+        if self.exclusive:
+            return np.log(self.sizes / self.sizes.sum())  # type: ignore[no-any-return]
+        share = (self.sizes + 0.5) / (len(self.targets) + 1)  # never 0 nor 1
+        return np.log(share / (1 - share))
+
+    def rows(self, vectors: Floats) -> tuple[Floats, Floats]:
+        """Vectors and goals, weighted so that a class of many examples pulls no more than others."""
+        if not self.exclusive:
+            return vectors, self.targets - self.targets.mean(axis=0)
+        root = np.sqrt(self.targets @ (self.sizes.mean() / self.sizes))[:, None].astype(np.float32)
+        return vectors * root, self.targets * root
+
+
+def decide(lesson: Lesson, generator: FewShotModel) -> Decision:
+    """Learn from labelled texts."""
+    words, head, parameters = lesson.words, cast("UniversalRidge", generator.head), part_of(generator.parameters, "head")
+    evidence = Evidence.of(words.texts, lesson.targets)
+    nothing = np.empty((0, 0), np.float32)
+    vectors = Decision(Vocabulary(words.distinct), evidence, nothing, nothing).represent(words, generator)  # (texts, dim)
+    rows, goals = lesson.rows(vectors)
+    classes, shots = lesson.shape
+    penalty = head.penalty_of(parameters, rows, classes, shots)[0, 0]
+    scale = head.scale_of(parameters, classes, shots) * (1 if lesson.exclusive else 2)  # one class against all others
+    left = _left_out(lesson)
+    if len(left):
+        scale = scale * _scale_factor(lesson, evidence, vectors, left, generator)
+    weights = (ridge_weights(rows, goals, penalty) * scale).astype(np.float32)
+    return Decision(Vocabulary(words.distinct), evidence, weights, lesson.constants.astype(np.float32))
+
+
+# Leave-one-out: what the scores of the examples would be, had each not been among them
+
+
+def _left_out(lesson: Lesson) -> Ints:
+    """Examples to leave out, one at a time: all, or some of many; none where a class would be left without any."""
+    if not lesson.exclusive or lesson.sizes.min() < 2:
+        return np.empty(0, np.int64)
+    return np.unique(np.linspace(0, len(lesson.targets) - 1, MOST_LEFT_OUT).astype(np.int64))
+
+
+def _scale_factor(lesson: Lesson, evidence: Evidence, vectors: Floats, left: Ints, generator: FewShotModel) -> float:
+    """How much larger than meta-learned the scale should be, by the likelihood of the examples left out."""
+    head, parameters = cast("UniversalRidge", generator.head), part_of(generator.parameters, "head")
+    classes, shots = lesson.shape
+    rows, goals = lesson.rows(vectors)
+    penalty = head.penalty_of(parameters, rows, classes, shots)[0, 0]
+    each = np.arange(len(left)), np.arange(len(left))
+    scores = ridge_left_out(rows, goals, penalty, left, left_out_vectors(lesson, evidence, left, generator), each)
+    scale = head.scale_of(parameters, classes, shots - 1)  # each was scored with one example less
+    logits = FACTORS[:, None, None] * scale * scores + lesson.constants  # (factors, left, classes)
+    likelihood = np.log(np.maximum((softmax(logits) * lesson.targets[left]).sum(axis=-1), TINY)).sum(axis=-1)
+    return float(FACTORS[np.argmax(likelihood - CAUTION / 2 * np.log(FACTORS) ** 2)])
+
+
+def left_out_vectors(lesson: Lesson, evidence: Evidence, left: Ints, generator: FewShotModel) -> Floats:
+    """φ of the examples left out, with u and r measured on the others: (left, dim)."""
+    texts, means = lesson.words.texts, mean_vectors(lesson.words.texts)
+    part = texts.select(left)
+    owners = segments(part.offsets)  # of each word, a position in `left`
+    goals = lesson.targets - lesson.targets.mean(axis=0)
+    scores = ridge_left_out(means, goals, word_penalty(means), left, texts.table, (part.rows, owners))  # (words, classes)
+    uneven = unevenness(_left_out_counts(texts, lesson.targets, part, left[owners]))
+    signals = _signals(generator, lesson.words.levels[part.ids], evidence.u(uneven), evidence.r(scores))
+    return cast("Floats", weighted_bag(texts.table, part.rows, generator.weights(Batch(part, signals)), part.offsets))
+
+
+def _left_out_counts(texts: Texts, targets: Floats, part: Texts, owners: Ints) -> Floats:
+    """For each word of `part`, how often it occurs in each class outside of its own text: (words, classes)."""
+    counts, words, _ = class_counts(texts, targets)
+    _, pair, times = np.unique(part.ids * len(texts) + owners, return_inverse=True, return_counts=True)
+    own = times[pair][:, None] * balanced(targets)[owners]
+    return np.maximum(counts[np.searchsorted(words, part.ids)] - own, 0)  # type: ignore[no-any-return]

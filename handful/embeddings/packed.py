@@ -1,0 +1,78 @@
+"""A word table that ships with the package: one byte a number, read by memory map, so that it costs little."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..functional import Floats
+
+VECTORS, SCALES, WORDS = "vectors.npy", "scales.npy", "words.txt"
+LARGEST = 127  # of a signed byte
+FREQUENT = 20_000  # words are sorted by frequency
+
+
+@dataclass(frozen=True)
+class PackedTable:
+    """Vectors (words, dim) of bytes, the scale (dim,) of each of their numbers, and a word a line, in one folder."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return str(self.folder)
+
+    @property
+    def dim(self) -> int:
+        return int(self._vectors.shape[1])
+
+    @property
+    def raw_scale(self) -> float:
+        """It is packed with frequent words at length 1 in the quadratic mean."""
+        return 1.0
+
+    @cached_property
+    def _vectors(self) -> np.ndarray[Any, np.dtype[np.int8]]:
+        return np.load(self.folder / VECTORS, mmap_mode="r")  # type: ignore[no-any-return]
+
+    @cached_property
+    def _scales(self) -> Floats:
+        return np.load(self.folder / SCALES)  # type: ignore[no-any-return]
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        words = (self.folder / WORDS).read_text("utf-8").split("\n")[:-1]
+        return dict(zip(words, range(len(words)), strict=True))
+
+    def lookup(self, words: Sequence[str]) -> Floats:
+        """A row a word, (words, dim); zeros for a word that the table lacks."""
+        rows = np.array([self._rows.get(word, -1) for word in words], np.int64)
+        vectors = self._vectors[rows] * self._scales
+        vectors[rows < 0] = 0
+        return vectors
+
+    def lookup_with_frequent(self, words: Sequence[str]) -> tuple[Floats, Floats]:
+        """The words' vectors, and those of the most frequent words."""
+        return self.lookup(words), self._vectors[:FREQUENT] * self._scales
+
+
+def pack_table(words: Sequence[str], vectors: Floats) -> dict[str, bytes]:
+    """The files of a packed table, by name, from words in order of frequency."""
+    steps = np.abs(vectors).max(axis=0) / LARGEST
+    packed = np.round(vectors / steps).astype(np.int8)
+    lengths = np.linalg.norm(packed[:FREQUENT] * steps, axis=1)
+    scales = (steps / np.sqrt(np.mean(lengths**2))).astype(np.float32)
+    lines = "".join(f"{word}\n" for word in words)
+    return {VECTORS: _npy(packed), SCALES: _npy(scales), WORDS: lines.encode()}
+
+
+def _npy(array: np.ndarray[Any, Any]) -> bytes:
+    stream = BytesIO()
+    np.save(stream, array, allow_pickle=False)
+    return stream.getvalue()

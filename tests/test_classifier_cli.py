@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from handful import FewShotClassifier
+from handful.cli import main
+from handful.workflow import compare
+
+EXAMPLES = """text,label
+the soup was tasty,food
+we had a lovely dinner,food
+wine and a sweet dessert,food
+my train came late,travel
+the flight was delayed,travel
+they lost my luggage,travel
+the screen is broken,repair
+my phone does not start,repair
+"""
+COLOURS = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+INBOX = 'id,text\n1,a delicious meal\n2,the plane did not leave\n3,"the display, it is cracked"\n'
+
+
+def handful(*arguments: object, stdin: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+
+
+def good(*arguments: object, stdin: str | bytes | None = None) -> Result:
+    result = handful(*arguments, stdin=stdin)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def error(*arguments: object, stdin: str | bytes | None = None) -> str:
+    """The one sentence of a command that goes wrong."""
+    result = handful(*arguments, stdin=stdin)
+    assert result.exit_code == 2, result.output
+    [line] = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert "Traceback" not in line
+    return line
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("place")
+    (folder / "examples.csv").write_text(EXAMPLES)
+    (folder / "inbox.csv").write_text(INBOX)
+    good("fit", folder / "examples.csv", "--out", folder / "triage", "--keep-examples")
+    good("fit", folder / "examples.csv", "--out", folder / "bare")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def triage(place: Path) -> Path:
+    return place / "triage"
+
+
+# fit
+
+
+def test_fit_says_what_it_saved(place: Path, tmp_path: Path) -> None:
+    result = good("fit", place / "examples.csv", "--out", tmp_path / "new")
+    assert result.stdout == f"{tmp_path / 'new'}: 3 classes, saved without its examples.\n"
+    assert not (tmp_path / "new" / "examples.json").exists()
+    assert (place / "triage" / "examples.json").exists()
+
+
+def test_fit_is_the_librarys(place: Path, triage: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(EXAMPLES)))
+    classifier = FewShotClassifier().fit([row["text"] for row in rows], [row["label"] for row in rows])
+    texts = ["a delicious meal", "a cracked display"]
+    np.testing.assert_allclose(FewShotClassifier.load(triage).predict_proba(texts), classifier.predict_proba(texts), rtol=1e-5)
+
+
+def test_fit_from_standard_input_with_named_columns_and_vectors(tmp_path: Path) -> None:
+    lines = '{"a": "tasty soup", "b": "x", "c": 1}\n{"a": "late train", "b": "y", "c": 2}\n'
+    options = ("--text", "a", "--label", "b", "--vectors", "wordllama", "--format", "jsonl")
+    good("fit", "-", *options, "--out", tmp_path / "m", stdin=lines)
+    found = json.loads(good("inspect", tmp_path / "m", "--json").stdout)
+    assert list(found["classes"]) == ["x", "y"]
+    assert found["settings"]["vectors"] == "wordllama"
+
+
+def test_fit_warns_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "twice.csv").write_text(EXAMPLES + "my train came late,food\n")
+    result = good("fit", tmp_path / "twice.csv", "--out", tmp_path / "m")
+    [line] = result.stderr.splitlines()
+    assert line.startswith("Warning: Some texts are given with different labels: 'my train came late'")
+
+
+def test_fit_errors(place: Path, tmp_path: Path) -> None:
+    one = tmp_path / "one.csv"
+    one.write_text("text,label\na,x\nb,x\n")
+    assert "nothing to tell apart" in error("fit", one, "--out", tmp_path / "m")
+    one.write_text("text,label\n")
+    assert "There is 0 class" in error("fit", one, "--out", tmp_path / "m")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("mine")
+    assert "is not a saved classifier" in error("fit", place / "examples.csv", "--out", tmp_path / "full")
+    assert "no word frequencies" in error("fit", place / "examples.csv", "--out", tmp_path / "m", "--language", "xx")
+    assert "There are no vectors 'none.vec'" in error(
+        "fit", place / "examples.csv", "--out", tmp_path / "m", "--vectors", "none.vec"
+    )
+    assert not (tmp_path / "m").exists()
+
+
+# predict
+
+
+def test_predict_to_standard_output(place: Path, triage: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(good("predict", triage, place / "inbox.csv").stdout)))
+    assert [row["label"] for row in rows] == ["food", "travel", "repair"]
+    assert all(0.3 < float(row["probability"]) <= 1 for row in rows)
+    lines = [json.loads(line) for line in good("predict", triage, place / "inbox.csv", "--json").stdout.splitlines()]
+    assert [{name: str(value) for name, value in line.items()} for line in lines] == rows
+
+
+def test_predict_to_a_file_with_all_there_is(place: Path, triage: Path, tmp_path: Path) -> None:
+    out = tmp_path / "answers.csv"
+    result = good("predict", triage, place / "inbox.csv", "--keep", "--probabilities", "--out", out)
+    assert result.stdout == f"{out}: 3 texts answered.\n"
+    header = out.read_text().splitlines()[0]
+    assert header == "id,text,label,probability,probability of food,probability of repair,probability of travel"
+
+
+def test_predict_plain_lines_from_standard_input(triage: Path) -> None:
+    printed = good("predict", triage, "-", "--format", "txt", stdin="a delicious meal\n\nthe plane\n").stdout
+    assert len(printed.splitlines()) == 4
+
+
+def test_predict_leaves_broken_rows_out_and_says_so(triage: Path, tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_bytes(b'text\nfine\n"open\ncaf\xe9\na,b\nlast\n')
+    sentence = "line 3 begins a row in which line 4 is not in UTF-8"
+    assert sentence in error("predict", triage, path, "--out", tmp_path / "out.csv")
+    result = good("predict", triage, path, "--on-error", "skip", "--out", tmp_path / "out.csv")
+    assert result.stderr.startswith("3 rows that cannot be read were left out, the first: ")
+    assert sentence in result.stderr
+    assert "2 texts answered." in result.stdout
+
+
+def test_predict_errors(place: Path, triage: Path, tmp_path: Path) -> None:
+    inbox = place / "inbox.csv"
+    assert "is not a saved model" in error("predict", tmp_path / "none", inbox)
+    assert "There is no file" in error("predict", triage, tmp_path / "none.csv")
+    assert "ends in .csv, .tsv, .jsonl or .parquet" in error("predict", triage, inbox, "--out", tmp_path / "a.xlsx")
+    assert "There is no backend 'spark'" in error("predict", triage, inbox, "--backend", "spark")
+    assert "give --address" in error("predict", triage, inbox, "--backend", "dask")
+    assert "give 1 at least" in error("predict", triage, inbox, "--workers", 0)
+    assert "There is no format 'xml'" in error("predict", triage, inbox, "--format", "xml")
+    assert "has no column 'body'" in error("predict", triage, inbox, "--text", "body")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["truncated", "not json", "newer", "no tensors"])
+def test_a_damaged_classifier_is_one_sentence(place: Path, tmp_path: Path, damage: str) -> None:
+    folder = tmp_path / "m"
+    good("fit", place / "examples.csv", "--out", folder)
+    if damage == "truncated":
+        (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-100])
+    elif damage == "not json":
+        (folder / "config.json").write_text("{")
+    elif damage == "newer":
+        (folder / "config.json").write_text(json.dumps(json.loads((folder / "config.json").read_text()) | {"format": 99}))
+    else:
+        (folder / "model.safetensors").unlink()
+    for command in (("predict", folder, place / "inbox.csv"), ("explain", folder, "x"), ("inspect", folder)):
+        assert str(folder) in error(*command)
+
+
+# score
+
+
+def test_score_by_hand() -> None:
+    report = compare([("a", "a"), ("a", "b"), ("b", "b"), ("c", "b"), ("a", "a")])
+    assert report.accuracy == 3 / 5
+    assert report.macro_f1 == pytest.approx(np.mean([2 * 2 / 5, 2 * 1 / 4, 0]))
+    assert report.matrix() == [[2, 1, 0], [0, 1, 0], [0, 1, 0]]
+    assert report.mistakes() == [(("a", "b"), 1), (("c", "b"), 1)]
+
+
+def test_score_is_scikit_learns() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(0)
+    true, answers = (rng.choice(list("abcdef"), 200) for _ in range(2))
+    report = compare(zip(true.tolist(), answers.tolist(), strict=True))
+    assert report.accuracy == metrics.accuracy_score(true, answers)
+    assert report.macro_f1 == pytest.approx(metrics.f1_score(true, answers, average="macro"))
+    assert report.matrix() == metrics.confusion_matrix(true, answers).tolist()
+
+
+def test_score_of_several_labels_is_scikit_learns() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    true, answers = (np.random.default_rng(seed).integers(0, 2, (100, 4)) for seed in (0, 1))
+    lists = [[[int(i) for i in np.flatnonzero(row)] for row in rows] for rows in (true, answers)]
+    report = compare(zip(*lists, strict=True), several=True)
+    assert report.accuracy == metrics.accuracy_score(true, answers)
+    assert report.macro_f1 == pytest.approx(metrics.f1_score(true, answers, average="macro"))
+    assert report.matrix() is None
+
+
+def test_score(place: Path, triage: Path, tmp_path: Path) -> None:
+    result = good("score", triage, place / "examples.csv")
+    assert result.stdout.startswith("100.0% of 8 texts right, macro-F1 1.000.\n")
+    assert "true \\ answered" in result.stdout
+    (tmp_path / "labelled.csv").write_text("text,label\na tasty soup,food\na late train,food\na cracked screen,unheard of\n")
+    report = json.loads(good("score", triage, tmp_path / "labelled.csv", "--json").stdout)
+    assert (report["rows"], report["accuracy"]) == (3, round(1 / 3, 6))
+    assert report["labels"] == ["food", "repair", "travel", "unheard of"]
+    assert np.sum(report["confusion"]) == 3
+    assert "which one holds the labels is not clear" in error("score", triage, "-", "--format", "txt", stdin="a\n")
+    assert "no row to compare" in error("score", triage, "-", "--format", "csv", stdin="text,label\n")
+
+
+def test_score_compares_labels_as_they_are_written(tmp_path: Path) -> None:
+    lines = '{"text": "tasty soup", "label": 1}\n{"text": "late train", "label": 2}\n'
+    good("fit", "-", "--format", "jsonl", "--out", tmp_path / "m", stdin=lines)
+    report = good("score", tmp_path / "m", "-", "--format", "csv", "--json", stdin="text,label\ntasty soup,1\nlate train,2\n")
+    assert json.loads(report.stdout)["accuracy"] == 1
+
+
+def test_score_of_several_labels(tmp_path: Path) -> None:
+    lines = '{"text": "tasty soup", "label": ["a", "b"]}\n{"text": "late train", "label": ["c"]}\n'
+    good("fit", "-", "--format", "jsonl", "--out", tmp_path / "m", stdin=lines)
+    result = good("score", tmp_path / "m", "-", "--format", "jsonl", stdin=lines)
+    assert "100.0% of 2 texts right" in result.stdout
+    assert "F1" in result.stdout
+
+
+def test_score_of_many_classes_shows_the_mistakes(tmp_path: Path) -> None:
+    rows = "".join(f"word{i} thing{i * 7},class{i}\n" for i in range(40))
+    good("fit", "-", "--format", "csv", "--out", tmp_path / "m", stdin="text,label\n" + rows)
+    result = good("score", tmp_path / "m", "-", "--format", "csv", stdin="text,label\nword1 thing7,class2\n")
+    assert "0.0% of 1 texts right" in result.stdout
+    assert "class2" in result.stdout
+    assert "class1" in result.stdout
+
+
+# explain
+
+
+def test_explain(triage: Path, tmp_path: Path) -> None:
+    result = good("explain", triage, "The soup was tasty & <b>hot</b>")
+    assert "→ food" in result.stdout
+    assert "attention" in result.stdout
+    found = json.loads(good("explain", triage, "The soup", "--json").stdout)
+    assert (found["answer"], [word["word"] for word in found["words"]]) == ("food", ["The", "soup"])
+    good("explain", triage, "The soup & <b>hot</b>", "--html", tmp_path / "why.html")
+    page = (tmp_path / "why.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<b>hot" not in page
+    assert json.loads(good("explain", triage, "-", "--json", stdin=b"caf\xe9 soup").stdout)["answer"] == "food"
+
+
+def test_explain_colours_a_terminal(triage: Path) -> None:
+    code = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+    command = [sys.executable, "-c", code, sys.executable, "-m", "handful", "explain", str(triage), "the tasty \x1b[31m soup"]
+    shown = subprocess.run(command, capture_output=True, check=True, env=COLOURS)
+    assert b"\x1b[30;48;2;" in shown.stdout  # black on a colour
+    assert b"\x1b[31m" not in shown.stdout  # what the text says to the terminal is not passed on
+
+
+# suggest
+
+
+def test_suggest_is_the_librarys(triage: Path, tmp_path: Path) -> None:
+    words = ["soup", "train", "screen", "wine", "flight", "phone", "thing", "it", "dessert", "luggage"]
+    texts = [f"{a} and {b}" for a in words for b in words]
+    (tmp_path / "pool.txt").write_text("\n".join(texts))
+    expected = FewShotClassifier.load(triage).suggest(texts, 3).tolist()
+    lines = good("suggest", triage, tmp_path / "pool.txt", "--n", 3, "--json").stdout.splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [one["row"] - 1 for one in found] == expected
+    assert [one["text"] for one in found] == [texts[i] for i in expected]
+    assert {one["label"] for one in found} <= {"food", "repair", "travel"}
+
+
+def test_suggest_prints_a_file_to_fill_in(place: Path, triage: Path) -> None:
+    printed = good("suggest", triage, place / "inbox.csv", "--n", 2).stdout
+    rows = list(csv.DictReader(io.StringIO(printed)))
+    assert [(list(row), row["label"]) for row in rows] == [(["text", "label"], "")] * 2
+    assert good("suggest", triage, "-", "--format", "csv", stdin="text\n").stdout == "text,label\n"
+    assert "ask for 1 text at least" in error("suggest", triage, place / "inbox.csv", "--n", 0)
+    assert "line 2 has no label" in error("fit", "-", "--format", "csv", "--out", "unused", stdin=printed)
+
+
+# inspect
+
+
+def test_inspect(place: Path, triage: Path) -> None:
+    found = json.loads(good("inspect", triage, "--json").stdout)
+    assert found["classes"] == {"food": 3, "repair": 2, "travel": 3}
+    assert (found["labels"], found["folds"], found["settings"]["language"]) == ("one", 2, "en")
+    assert 0 <= found["accuracy"] <= 1
+    printed = good("inspect", triage).stdout
+    assert "in 2-fold cross-validation" in printed
+    assert "3 classes, one a text; vectors wordllama+minilm, language en" in printed
+    bare = good("inspect", place / "bare").stdout
+    assert "not kept" in bare
+    assert "cross-validation" not in bare
+    assert json.loads(good("inspect", place / "bare", "--json").stdout)["classes"] == dict.fromkeys(
+        ("food", "repair", "travel")
+    )
+
+
+def test_inspect_without_two_examples_a_class_or_with_several_labels(tmp_path: Path) -> None:
+    few = "text,label\ntasty soup,[red]food\nlate train,travel\nlate bus,travel\n"
+    good("fit", "-", "--format", "csv", "--keep-examples", "--out", tmp_path / "few", stdin=few)
+    printed = good("inspect", tmp_path / "few").stdout
+    assert "cross-validation" not in printed
+    assert "[red]food" in printed
+    lists = '{"text": "tasty soup", "label": ["a", "b"]}\n{"text": "late train", "label": ["c"]}\n'
+    good("fit", "-", "--format", "jsonl", "--keep-examples", "--out", tmp_path / "lists", stdin=lists)
+    assert json.loads(good("inspect", tmp_path / "lists", "--json").stdout)["labels"] == "several"
+
+
+# All of them
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "score", "explain", "suggest", "inspect"])
+def test_help_has_an_example(command: str) -> None:
+    assert f"handful {command} " in good(command, "--help").stdout.partition("Usage:")[2].partition("\n")[2]
+
+
+@pytest.mark.parametrize("command", ["predict", "explain", "fit"])
+def test_nothing_heavy_is_imported(place: Path, triage: Path, tmp_path: Path, command: str) -> None:
+    arguments = {
+        "predict": ["predict", triage, place / "inbox.csv", "--out", tmp_path / "a.csv"],
+        "explain": ["explain", triage, "a tasty soup"],
+        "fit": ["fit", place / "examples.csv", "--out", tmp_path / "m"],
+    }[command]
+    code = (
+        "import sys; from handful.cli import main\n"
+        "main(sys.argv[1:], standalone_mode=False)\n"
+        "heavy = {'torch', 'sklearn', 'scipy', 'joblib', 'numba', 'pandas', 'pyarrow', 'transformers'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    command_line = [sys.executable, "-c", code, *map(str, arguments)]
+    printed = subprocess.run(command_line, capture_output=True, check=True, text=True).stdout
+    assert printed.splitlines()[-1] == "[]"

@@ -1,0 +1,708 @@
+"""FewShotClassifier: scikit-learn's contract, exact explanations, every kind of label, hostile input, saving."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks
+from sklearn.utils.validation import check_array
+
+from handful import FewShotClassifier
+from handful.corpus import find_data
+from handful.decision import Lesson, Reader, _left_out, decide, left_out_vectors
+from handful.errors import DataError, HandfulError, HandfulWarning, ModelError, SettingError
+from handful.functional import one_hot, ridge_left_out, ridge_weights
+from handful.signatures import Evidence
+from handful.universal import VECTORS, load_generator
+
+ROWS = [json.loads(line) for line in find_data("demo")[0].read_text("utf-8").splitlines()]
+CLASSES = ["clinic_bill", "flight_change", "lost_luggage", "prescription_refill", "test_results"]
+TEXTS = {name: [row["text"] for row in ROWS if row["label"] == name] for name in CLASSES}
+
+
+def examples(shots: int, start: int = 0, classes: list[str] = CLASSES) -> tuple[list[str], list[str]]:
+    pairs = [(text, name) for name in classes for text in TEXTS[name][start : start + shots]]
+    return [text for text, _ in pairs], [name for _, name in pairs]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> FewShotClassifier:
+    return FewShotClassifier().fit(*examples(4))
+
+
+QUERIES, TRUTH = examples(4, 10)
+
+# Learning and answering
+
+
+def test_it_learns_from_one_example_a_class() -> None:
+    clf = FewShotClassifier().fit(*examples(1))
+    assert clf.score(QUERIES, TRUTH) > 0.6
+    assert clf.classes_.tolist() == CLASSES
+
+
+def test_more_examples_help_and_probabilities_agree_with_answers(fitted: FewShotClassifier) -> None:
+    assert fitted.score(QUERIES, TRUTH) > 0.8
+    probabilities = fitted.predict_proba(QUERIES)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert (fitted.classes_[probabilities.argmax(1)] == fitted.predict(QUERIES)).all()
+    assert (fitted.decision_function(QUERIES).argmax(1) == probabilities.argmax(1)).all()
+
+
+def test_partial_fit_is_fit_on_all_of_them() -> None:
+    texts, labels = examples(3)
+    first, new = examples(2, classes=CLASSES[:3])
+    rest = [(text, label) for text, label in zip(texts, labels, strict=True) if text not in first]
+    grown = FewShotClassifier().partial_fit(first, new).partial_fit(*map(list, zip(*rest, strict=True)))
+    whole = FewShotClassifier().fit(texts, labels)
+    assert grown.classes_.tolist() == CLASSES
+    np.testing.assert_allclose(grown.decision_function(QUERIES), whole.decision_function(QUERIES), atol=1e-4)
+
+
+def test_unsure_answers_are_none(fitted: FewShotClassifier) -> None:
+    sure = fitted.predict(QUERIES, reject_below=0.0)
+    assert sure.tolist() == fitted.predict(QUERIES).tolist()
+    best = fitted.predict_proba(QUERIES).max(axis=1)
+    level = float(np.median(best))
+    assert [label is None for label in fitted.predict(QUERIES, reject_below=level)] == (best < level).tolist()
+    with pytest.raises(SettingError, match="a probability"):
+        fitted.predict(QUERIES, reject_below=3)
+
+
+def test_two_classes_have_one_score() -> None:
+    clf = FewShotClassifier().fit(*examples(2, classes=CLASSES[:2]))
+    scores, probabilities = clf.decision_function(QUERIES), clf.predict_proba(QUERIES)
+    assert scores.shape == (len(QUERIES),)
+    np.testing.assert_allclose(1 / (1 + np.exp(-scores.astype(float))), probabilities[:, 1], atol=1e-6)
+    explained = clf.explain(QUERIES[0])
+    total = explained.constants[1] + sum(word.contributions[1] for word in explained.words)
+    assert total == pytest.approx(float(scores[0]), abs=1e-5)
+    assert explained.scores[0] == -explained.scores[1]
+
+
+def test_classes_of_many_examples_do_not_swallow_the_others() -> None:
+    many, few = examples(15, classes=CLASSES[:1]), examples(2, classes=CLASSES[1:])
+    clf = FewShotClassifier().fit(many[0] + few[0], many[1] + few[1])
+    assert clf.score(*examples(4, 15)) > 0.6
+    prior = clf.predict_proba([""])[0]
+    np.testing.assert_allclose(prior, np.array([15, 2, 2, 2, 2]) / 23, atol=1e-6)
+
+
+def test_a_hundred_and_fifty_classes() -> None:
+    names = [f"class {i}" for i in range(150)]
+    texts = [f"{row['text']} number{i}" for i, row in enumerate(ROWS[:150])]
+    clf = FewShotClassifier().fit(texts, names)
+    assert (clf.predict(texts) == names).mean() > 0.95
+
+
+def test_class_names_alone_are_enough_and_help() -> None:
+    names = {name: name.replace("_", " ") for name in CLASSES}
+    zero_shot = FewShotClassifier().fit([], class_names=CLASSES)
+    assert zero_shot.score(QUERIES, TRUTH) > 0.4
+    assert FewShotClassifier().fit([], [], class_names=names).predict(QUERIES).tolist() == zero_shot.predict(QUERIES).tolist()
+    both = FewShotClassifier().fit(*examples(1), class_names=names)
+    assert both.score(*examples(19, 1)) > FewShotClassifier().fit(*examples(1)).score(*examples(19, 1))
+    more = FewShotClassifier().fit([], class_names=CLASSES).partial_fit(*examples(1))
+    np.testing.assert_allclose(more.decision_function(QUERIES), both.decision_function(QUERIES), atol=1e-4)
+
+
+def test_unlabeled_texts_join_the_background() -> None:
+    texts, labels = examples(1)
+    plain = FewShotClassifier().fit(texts, labels)
+    informed = FewShotClassifier().fit(texts, labels, unlabeled=["the luggage of luggage"] * 3000)
+    weight = [
+        next(w.attention for w in clf.explain("My luggage is gone").words if w.text == "luggage") for clf in (plain, informed)
+    ]
+    assert weight[1] < weight[0]
+
+
+def test_suggest_wants_what_it_does_not_know(fitted: FewShotClassifier) -> None:
+    pool = [*TEXTS["lost_luggage"][:4], "The weather is mild.", "The weather is mild.", "A completely different matter"]
+    chosen = fitted.suggest(pool, 2)
+    assert len(set(chosen.tolist())) == 2
+    assert not set(chosen.tolist()) & set(range(4))
+    assert {4, 5} != set(chosen.tolist())
+    assert fitted.suggest(pool, 50).shape == (7,)
+    assert fitted.suggest([], 3).shape == (0,)
+    with pytest.raises(SettingError, match="1 text at least"):
+        fitted.suggest(pool, 0)
+
+
+# Leave-one-out
+
+
+def test_leaving_out_is_solving_without() -> None:
+    rng = np.random.default_rng(0)
+    vectors, targets = rng.normal(size=(7, 4)), np.eye(3)[rng.integers(0, 3, 7)]
+    queries, pairs = rng.normal(size=(5, 4)), (np.array([0, 4, 2]), np.array([1, 0, 1]))
+    left = np.array([2, 6])
+    found = ridge_left_out(vectors, targets, 0.3, left, queries, pairs)
+    for place, (row, owner) in enumerate(zip(*pairs, strict=True)):
+        rest = np.delete(np.arange(7), left[owner])
+        np.testing.assert_allclose(found[place], queries[row] @ ridge_weights(vectors[rest], targets[rest], 0.3))
+
+
+def test_left_out_vectors_see_only_the_other_examples() -> None:
+    texts, labels = examples(2)
+    generator, reader = load_generator(), Reader(VECTORS, "en", 500)
+    targets = one_hot(np.array([CLASSES.index(label) for label in labels]), 5)
+    lesson = Lesson(reader.read(texts), targets, True)
+    evidence = Evidence.of(lesson.words.texts, targets)
+    found = left_out_vectors(lesson, evidence, _left_out(lesson), generator)
+    rest = Lesson(reader.read(texts[1:]), targets[1:], True)
+    without = decide(rest, generator).represent(reader.read(texts[:1]), generator)[0]
+    inside = decide(lesson, generator).represent(reader.read(texts[:1]), generator)[0]
+    assert np.linalg.norm(found[0] - without) < 0.5 * np.linalg.norm(inside - without)  # the means of u and r still know it
+
+
+def test_nothing_is_left_out_of_a_class_of_one() -> None:
+    targets = one_hot(np.array([0, 0, 1]), 2)
+    words = Reader(VECTORS, "en", 500).read(["a", "b", "c"])
+    assert not len(_left_out(Lesson(words, targets, True)))
+    assert len(_left_out(Lesson(words, targets[[0, 2, 2, 0]], True))) == 4
+
+
+# Explaining
+
+
+def test_an_explanation_adds_up_and_points_into_the_text(fitted: FewShotClassifier) -> None:
+    for text in [*QUERIES[:5], "I DON'T want THAT flight… 😀 it's 5,000 U.S. dollars", "word"]:
+        explained = fitted.explain(text)
+        total = np.array(explained.constants) + np.sum([word.contributions for word in explained.words], axis=0)
+        np.testing.assert_allclose(total, fitted.decision_function([text])[0], atol=1e-5)
+        np.testing.assert_allclose(explained.probabilities, fitted.predict_proba([text])[0], atol=1e-6)
+        assert sum(word.attention for word in explained.words) == pytest.approx(1, abs=1e-5)
+        assert all(text[word.start : word.end] == word.text for word in explained.words)
+        assert explained.answer == fitted.predict([text])[0]
+
+
+def test_words_without_a_vector_have_no_part(tmp_path: Path) -> None:
+    path = tmp_path / "few.npz"
+    np.savez(path, words=np.array(["bill", "flight"]), vectors=np.eye(2, 3, dtype=np.float32))
+    clf = FewShotClassifier(vectors=f"{path}:raw").fit(["the bill", "a flight"], ["b", "f"])
+    explained = clf.explain("What a flight, what a bill!")
+    assert [word.text for word in explained.words if word.attention > 0] == ["flight", "bill"]
+    assert len(explained.words) == 8
+    total = explained.constants[1] + sum(word.contributions[1] for word in explained.words)
+    assert total == pytest.approx(float(clf.decision_function(["What a flight, what a bill!"])[0]), abs=1e-5)
+
+
+def test_an_explanation_shows_itself_safely(fitted: FewShotClassifier, capsys) -> None:
+    text = "<script>alert('flight & bill')</script>\x1b[31m refund\ud800"
+    explained = fitted.explain(text)
+    html = explained._repr_html_()
+    assert "<script" not in html
+    seen: list[str] = []
+    parser = HTMLParser()
+    parser.handle_data = seen.append  # type: ignore[method-assign]
+    parser.feed(html)
+    assert "".join(seen).startswith("<script>alert('flight & bill')</script>")
+    explained.show()
+    shown = capsys.readouterr().out
+    assert "\x1b[31m refund" not in shown
+    assert "refund" in shown
+    assert "%" in str(explained)
+    back = json.loads(explained.to_json())
+    assert back["text"] == text
+    assert [word["word"] for word in back["words"]] == [word.text for word in explained.words]
+    assert [entry["class"] for entry in back["classes"]] == CLASSES
+
+
+# Labels of every kind
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["b", "a", "b", "a"],
+        [7, 3, 7, 3],
+        [True, False, True, False],
+        [2.0, 1.0, 2.0, 1.0],
+        np.array([7, 3, 7, 3], np.int8),
+        np.array(["b", "a", "b", "a"]),
+        np.array(["b", "a", "b", "a"], object),
+        np.array([[1], [0], [1], [0]]),
+    ],
+)
+def test_label_types_survive_everything(labels, tmp_path: Path) -> None:
+    texts = [TEXTS[name][i] for i in range(2) for name in CLASSES[:2]]
+    clf = FewShotClassifier().fit(texts, labels)
+    clf.save(tmp_path / "saved", keep_examples=True)
+    loaded = FewShotClassifier.load(tmp_path / "saved")
+    classes = np.unique(np.asarray(labels))
+    for one in (clf, loaded):
+        assert one.classes_.dtype == classes.dtype
+        assert one.predict(texts).tolist() == np.asarray(labels).ravel().tolist()
+        assert [type(label) for label in one.predict(texts)] == [type(label) for label in classes[[1, 0, 1, 0]]]
+    more = loaded.partial_fit([TEXTS[CLASSES[0]][5]], classes[1:])
+    assert more.classes_.dtype == classes.dtype
+
+
+def test_several_labels_a_text(tmp_path: Path) -> None:
+    texts, labels = examples(3)
+    lists = [[label, "travel" if label in ("flight_change", "lost_luggage") else "health"] for label in labels]
+    clf = FewShotClassifier().fit(texts, lists)
+    assert clf.classes_.tolist() == sorted({*CLASSES, "travel", "health"})
+    found = clf.predict(QUERIES)
+    right = [
+        ("travel" in labels) == (truth in ("flight_change", "lost_luggage")) for labels, truth in zip(found, TRUTH, strict=True)
+    ]
+    assert np.mean(right) > 0.8
+    assert clf.score(texts, lists) > 0.8
+    matrix = np.array([[name in row for name in clf.classes_] for row in lists]).astype(int)
+    other = FewShotClassifier().fit(texts, matrix)
+    assert other.predict(QUERIES).tolist() == [[int(name in row) for name in clf.classes_] for row in found]
+    np.testing.assert_allclose(other.predict_proba(QUERIES), clf.predict_proba(QUERIES), atol=1e-6)
+    for one in (clf, other):
+        one.save(tmp_path / "several", keep_examples=True)
+        loaded = FewShotClassifier.load(tmp_path / "several")
+        assert (
+            np.array_equal(loaded.predict(QUERIES), one.predict(QUERIES)) if one is other else loaded.predict(QUERIES) == found
+        )
+        explained = loaded.explain(QUERIES[0])
+        total = np.array(explained.constants) + np.sum([word.contributions for word in explained.words], axis=0)
+        np.testing.assert_allclose(total, one.decision_function(QUERIES[:1])[0], atol=1e-5)
+    with pytest.raises(SettingError, match="one label each"):
+        clf.predict(QUERIES, reject_below=0.5)
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "sentence"),
+    [
+        ("one string", ["a"], "not a list of strings"),
+        (["a", None], ["a", "b"], "Text 1 is NoneType"),
+        (["a", float("nan")], ["a", "b"], "Text 1 is float"),
+        (["a", "b"], ["a"], "2 texts and 1 labels"),
+        (["a", "b"], None, "no labels"),
+        (["a", "b"], ["a", 1], "Some labels are strings"),
+        (["a", "b"], [0.5, 1.2], "continuous"),
+        (["a", "b"], [None, None], "Label 0 is None"),
+        (["a", "b"], ["x", "x"], "There is 1 class"),
+        ([], [], "There is 0 class"),
+        (["a", "b"], [[0, 2], [1, 0]], None),
+        (["a", "b"], np.array([[0, 2], [1, 0]]), "0 and 1 only"),
+        (["a", "b"], "ab", "not a list"),
+    ],
+)
+def test_bad_examples_get_a_sentence(texts, labels, sentence: str | None) -> None:
+    if sentence is None:  # lists of labels
+        assert FewShotClassifier().fit(texts, labels).classes_.tolist() == [0, 1, 2]
+        return
+    with pytest.raises(DataError, match=sentence):
+        FewShotClassifier().fit(texts, labels)
+
+
+def test_labels_of_another_kind_are_refused_later(fitted: FewShotClassifier) -> None:
+    one = clone(fitted).fit(*examples(1))
+    with pytest.raises(DataError, match="another kind"):
+        one.partial_fit(["a"], [3])
+    with pytest.raises(DataError, match="another kind"):
+        one.score(["a"], [["x"]])
+
+
+def test_repeated_and_contradictory_examples_are_named() -> None:
+    with pytest.warns(HandfulWarning, match=r"more than once: 'good' \(examples 0 and 2\)"):
+        FewShotClassifier().fit(["good", "bad", "good "], [1, 0, 1])
+    with pytest.warns(HandfulWarning, match=r"different labels: 'good' \(examples 0 and 2\)"):
+        FewShotClassifier().fit(["good", "bad", "good"], [1, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"longest": 0}, "1 word at least"),
+        ({"vectors": 3}, "give a name"),
+        ({"vectors": "nowhere.vec"}, "no vectors 'nowhere.vec'"),
+        ({"language": "xx-nonsense"}, "no word frequencies"),
+        ({"generator": "nowhere"}, "not a saved model"),
+    ],
+)
+def test_bad_settings_get_a_sentence(parameters: dict, sentence: str) -> None:
+    with pytest.raises(HandfulError, match=sentence):
+        FewShotClassifier(**parameters).fit(["a", "b"], [0, 1])
+
+
+# Hostile input
+
+HOSTILE = {
+    "empty": "",
+    "space": " \n\t ",
+    "large": "refund " * 1_500_000,
+    "one long word": "x" * 1_000_000,
+    "control characters": "".join(map(chr, range(32))) + " refund",
+    "lone surrogates": "\ud800 refund \udfff\udc00",
+    "emoji": "😀👍🏽🧑‍🤝‍🧑 refund",
+    "right to left": "אני רוצה החזר كشف الحساب",
+    "nul": "re\x00fund \x00\x00",
+    "repeated": "again " * 100_000,
+    "other scripts": "返金してください ขอเงินคืน मुझे धनवापसी Ελληνικά",
+    "combining": "e" + "\u0301" * 5000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_texts_are_answered_explained_and_learned_from(fitted: FewShotClassifier, name: str) -> None:
+    text = HOSTILE[name]
+    probabilities = fitted.predict_proba([text, QUERIES[0]])
+    assert np.isfinite(probabilities).all()
+    np.testing.assert_allclose(probabilities[1], fitted.predict_proba(QUERIES[:1])[0], atol=1e-5)
+    json.loads(fitted.explain(text).to_json())
+    assert np.isfinite(FewShotClassifier().fit([text, "refund please"], [0, 1]).predict_proba([text])).all()
+
+
+def test_a_text_without_words_gets_the_prior(fitted: FewShotClassifier) -> None:
+    np.testing.assert_allclose(fitted.predict_proba(["", "  "]), 0.2, atol=1e-6)
+    assert fitted.explain("").words == ()
+    np.testing.assert_allclose(FewShotClassifier().fit(["", " "], [0, 1]).predict_proba(["text"]), 0.5)
+
+
+def test_any_language_that_wordfreq_has() -> None:
+    texts = ["ich möchte mein Geld zurück", "wann kommt mein Paket"]
+    clf = FewShotClassifier(language="de").fit(texts, ["Geld", "Paket"])
+    assert clf.predict(["Geld zurück bitte", "das Paket ist nicht da"]).tolist() == ["Geld", "Paket"]
+
+
+# scikit-learn's contract
+
+
+class OfNumbers(FewShotClassifier):
+    """Reads a row of numbers as a text, so that the checks that want numbers can be run."""
+
+    def fit(self, X, y=None):  # type: ignore[override]
+        return super().fit(words_of_rows(X), y)
+
+    def partial_fit(self, X, y, classes=None):  # type: ignore[override]
+        return super().partial_fit(words_of_rows(X), y)
+
+    def score(self, X, y, sample_weight=None):  # type: ignore[override]
+        return super().score(words_of_rows(X), y, sample_weight)
+
+    def _scores(self, X):
+        self._fitted()
+        return super()._scores(X if isinstance(X, list) and all(isinstance(row, str) for row in X) else words_of_rows(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array, tags.input_tags.string = False, True, False
+        return tags
+
+
+def words_of_rows(rows) -> list[str]:
+    return [" ".join(f"c{place}v{round(2 * value)}x" for place, value in enumerate(row)) for row in check_array(rows)]
+
+
+RUN = [
+    "check_estimator_cloneable",
+    "check_classifiers_classes",
+    "check_classifiers_one_label",
+    "check_classifiers_regression_target",
+    "check_decision_proba_consistency",
+    "check_dict_unchanged",
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_dont_overwrite_parameters",
+    "check_estimator_repr",
+    "check_estimator_tags_renamed",
+    "check_estimators_fit_returns_self",
+    "check_estimators_overwrite_params",
+    "check_estimators_pickle",
+    "check_estimators_unfitted",
+    "check_fit_check_is_fitted",
+    "check_fit_idempotent",
+    "check_fit_score_takes_y",
+    "check_get_params_invariance",
+    "check_methods_subset_invariance",
+    "check_mixin_order",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_pipeline_consistency",
+    "check_requires_y_none",
+    "check_set_params",
+    "check_supervised_y_no_nan",
+    "check_valid_tag_types",
+]
+NUMBERS = "it is about matrices of numbers, and the input is texts"
+WEIGHTS = "fit takes no sample weights or class weights"
+NOT_RUN = {
+    "check_all_zero_sample_weights_error": WEIGHTS,
+    "check_array_api_input": NUMBERS,
+    "check_array_api_mixed_inputs": NUMBERS,
+    "check_array_api_same_namespace": NUMBERS,
+    "check_class_weight_balanced_linear_classifier": WEIGHTS,
+    "check_class_weight_classifiers": WEIGHTS,
+    "check_classifier_data_not_an_array": NUMBERS,
+    "check_classifiers_one_label_sample_weights": WEIGHTS,
+    "check_classifiers_train": "it asks for accuracy on points of a plane, whose coordinates are no words",
+    "check_complex_data": NUMBERS,
+    "check_dtype_object": NUMBERS,
+    "check_estimator_sparse_array": NUMBERS,
+    "check_estimator_sparse_matrix": NUMBERS,
+    "check_estimator_sparse_tag": NUMBERS,
+    "check_estimators_dtypes": NUMBERS,
+    "check_estimators_empty_data_messages": NUMBERS,
+    "check_estimators_nan_inf": NUMBERS,
+    "check_estimators_partial_fit_n_features": NUMBERS,
+    "check_f_contiguous_array_estimator": NUMBERS,
+    "check_fit1d": "texts are one-dimensional",
+    "check_fit2d_1feature": NUMBERS,
+    "check_fit2d_1sample": NUMBERS,
+    "check_fit2d_predict1d": NUMBERS,
+    "check_methods_sample_order_invariance": "single precision: the order changes the seventh digit (tested below to 1e-5)",
+    "check_n_features_in": "texts have no columns",
+    "check_n_features_in_after_fitting": "texts have no columns",
+    "check_non_transformer_estimators_n_iter": "the solution is in closed form, without iterations",
+    "check_positive_only_tag_during_fit": NUMBERS,
+    "check_readonly_memmap_input": NUMBERS,
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+    "check_sample_weights_list": WEIGHTS,
+    "check_sample_weights_not_an_array": WEIGHTS,
+    "check_sample_weights_not_overwritten": WEIGHTS,
+    "check_sample_weights_pandas_series": WEIGHTS,
+    "check_sample_weights_shape": WEIGHTS,
+    "check_sparsify_coefficients": "there are no coefficients of columns",
+    "check_supervised_y_2d": "it wants a warning for a column of labels, which is taken as it is meant",
+}
+
+
+def test_every_check_of_scikit_learn_is_run_or_has_a_reason() -> None:
+    known = {
+        getattr(check, "func", check).__name__ for _, check in estimator_checks.estimator_checks_generator(LogisticRegression())
+    }
+    assert known - set(RUN) - set(NOT_RUN) == set()
+    assert not set(RUN) & set(NOT_RUN)
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_check_estimator(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HandfulWarning)  # rows that round to the same words
+        getattr(estimator_checks, name)("OfNumbers", OfNumbers())
+
+
+def test_the_checks_that_scikit_learn_chooses_for_texts() -> None:
+    with pytest.warns(Warning, match="Can't test estimator"):
+        estimator_checks.check_estimator(FewShotClassifier())
+
+
+def test_an_answer_does_not_depend_on_the_texts_beside_it(fitted: FewShotClassifier) -> None:
+    scores = fitted.decision_function(QUERIES)
+    np.testing.assert_allclose(fitted.decision_function(QUERIES[::-1])[::-1], scores, atol=1e-5)
+    np.testing.assert_allclose(np.concatenate([fitted.decision_function([text]) for text in QUERIES]), scores, atol=1e-5)
+
+
+def test_meta_estimators() -> None:
+    texts, labels = examples(4, classes=CLASSES[:3])
+    clf = FewShotClassifier(longest=100)
+    assert is_classifier(clf)
+    assert repr(clone(clf)) == "FewShotClassifier(longest=100)"
+    assert cross_val_score(clf, texts, labels, cv=2).mean() > 0.6
+    search = GridSearchCV(clf, {"longest": [2, 100]}, cv=2).fit(texts, labels)
+    assert search.best_params_ == {"longest": 100}
+    pipeline = make_pipeline(FunctionTransformer(lambda texts: [text.upper() for text in texts]), clf).fit(texts, labels)
+    assert pipeline.score(texts, labels) == 1
+    calibrated = CalibratedClassifierCV(clf, cv=2).fit(np.array(texts), labels)
+    np.testing.assert_allclose(calibrated.predict_proba(texts).sum(axis=1), 1)
+
+
+def test_before_fit_it_says_so() -> None:
+    for ask in ("predict", "predict_proba", "decision_function", "explain", "suggest"):
+        with pytest.raises(NotFittedError, match="not fitted yet") as caught:
+            getattr(FewShotClassifier(), ask)("a" if ask == "explain" else ["a"])
+        assert isinstance(caught.value, HandfulError)
+
+
+def test_using_it_imports_neither_torch_nor_scikit_learn() -> None:
+    code = (
+        "import sys; from handful import FewShotClassifier as F; f = F().fit(['a b', 'c d'], [0, 1]); f.predict(['a']); "
+        "f.explain('a'); f.suggest(['a'], 1); "
+        "print([m for m in ('torch', 'sklearn', 'numba', 'joblib', 'scipy', 'transformers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# Saving
+
+
+@pytest.fixture
+def saved(fitted: FewShotClassifier, tmp_path: Path) -> Path:
+    fitted.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_saved_classifier_is_a_few_plain_files_and_gives_every_bit_back(fitted: FewShotClassifier, saved: Path) -> None:
+    assert sorted(path.name for path in saved.iterdir()) == ["config.json", "model.safetensors", "words.json"]
+    assert not any(text in path.read_text("utf-8", "replace") for path in saved.iterdir() for text in fitted.examples_.texts)
+    loaded = FewShotClassifier.load(saved)
+    assert np.array_equal(loaded.decision_function(QUERIES), fitted.decision_function(QUERIES))
+    assert loaded.get_params() == fitted.get_params()
+
+
+def test_examples_are_kept_only_if_asked(fitted: FewShotClassifier, saved: Path) -> None:
+    assert json.loads((saved / "config.json").read_text())["examples"] is False
+    loaded = FewShotClassifier.load(saved)
+    with pytest.raises(DataError, match="keep_examples=True"):
+        loaded.partial_fit(["more"], CLASSES[:1])
+    with pytest.raises(ModelError, match="none to keep"):
+        loaded.save(saved, keep_examples=True)
+    fitted.save(saved, keep_examples=True)
+    more = FewShotClassifier.load(saved).partial_fit(["I want my dog back"], ["dog"])
+    texts, labels = examples(4)
+    whole = FewShotClassifier().fit([*texts, "I want my dog back"], [*labels, "dog"])
+    np.testing.assert_allclose(more.decision_function(QUERIES), whole.decision_function(QUERIES), atol=1e-4)
+
+
+def test_unlabeled_counts_and_names_are_saved(tmp_path: Path) -> None:
+    clf = FewShotClassifier().fit([], class_names={1: "lost luggage", 2: "clinic bill"}, unlabeled=["the bill \ud800"] * 50)
+    clf.save(tmp_path / "named", keep_examples=True)
+    loaded = FewShotClassifier.load(tmp_path / "named")
+    assert np.array_equal(loaded.decision_function(QUERIES), clf.decision_function(QUERIES))
+    texts = ["where is my suitcase", "this costs too much"]
+    first, second = (one.partial_fit(texts, [1, 2]).decision_function(QUERIES) for one in (clf, loaded))
+    assert np.array_equal(first, second)
+
+
+def test_saving_replaces_a_classifier_and_nothing_else(fitted: FewShotClassifier, saved: Path, tmp_path: Path) -> None:
+    fitted.save(saved, keep_examples=True)
+    assert (saved / "examples.json").exists()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "precious.txt").write_text("x")
+    with pytest.raises(ModelError, match="not a saved classifier"):
+        fitted.save(tmp_path / "other")
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["precious.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other"]
+
+
+def test_a_failed_save_leaves_the_old_one(fitted: FewShotClassifier, saved: Path, monkeypatch) -> None:
+    before = {path.name: path.read_bytes() for path in saved.iterdir()}
+
+    def fail(descriptor: int) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        fitted.save(saved)
+    assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
+    assert [path.name for path in saved.parent.iterdir()] == ["model"]
+
+
+def change_config(folder: Path, **values) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **values}))
+
+
+def change_array(folder: Path, name: str, change) -> None:
+    arrays = load_file(folder / "model.safetensors")
+    save_file({**arrays, name: change(arrays[name])}, folder / "model.safetensors")
+
+
+def cut(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def oversize(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    content = path.read_bytes().replace(b"[512,5]", b"[512,9]")
+    path.write_bytes(content)
+
+
+def escape(folder: Path) -> None:
+    path = folder / "words.json"
+    path.rename(folder.parent / "words.json")
+    path.symlink_to(folder.parent / "words.json")
+
+
+def not_a_number(array: np.ndarray) -> np.ndarray:
+    array = array.copy()
+    array.ravel()[0] = np.nan
+    return array
+
+
+DAMAGES = {
+    "truncated": (cut, "is missing or damaged"),
+    "oversized": (oversize, "is missing or damaged"),
+    "larger": (lambda folder: change_array(folder, "weights", lambda a: np.zeros((512, 9), np.float32)), r"not \(512, 5\)"),
+    "nan": (lambda folder: change_array(folder, "weights", not_a_number), "not finite"),
+    "type": (lambda folder: change_array(folder, "usual", lambda a: a.astype(np.float64)), "as float64"),
+    "extra": (lambda folder: change_array_name(folder), "look at more"),
+    "garbage": (lambda folder: (folder / "model.safetensors").write_bytes(b"\xff" * 99), "is missing or damaged"),
+    "missing": (lambda folder: (folder / "model.safetensors").unlink(), "is missing or damaged"),
+    "newer": (lambda folder: change_config(folder, format=99), "has format 99"),
+    "other": (lambda folder: change_config(folder, kind="run"), "not a classifier"),
+    "config": (lambda folder: (folder / "config.json").write_text("{"), "is damaged"),
+    "escaping": (escape, "leads out of its folder"),
+    "vectors": (
+        lambda folder: change_config(folder, settings={"vectors": "../../secret.npz", "language": "en", "longest": 5}),
+        "may not name files",
+    ),
+    "settings": (lambda folder: change_config(folder, settings={"vectors": "wordllama"}), "is damaged"),
+    "longest": (
+        lambda folder: change_config(folder, settings={"vectors": VECTORS, "language": "en", "longest": -1}),
+        "is damaged",
+    ),
+    "network": (lambda folder: change_config(folder, generator={"signals": ["f"], "network": "x"}), "is damaged"),
+    "signals": (lambda folder: change_config(folder, generator={"signals": ["z"], "network": "mlp"}), "is damaged"),
+    "labels": (lambda folder: change_config(folder, labels="none"), "is damaged"),
+    "classes": (lambda folder: change_config(folder, classes={"type": "<U3", "values": ["abcd", "e"]}), "different labels"),
+    "class type": (lambda folder: change_config(folder, classes={"type": "O", "values": [[1], [2]]}), "cannot be read"),
+    "fewer classes": (lambda folder: change_config(folder, classes={"type": "<U1", "values": ["a", "b"]}), r"not \(512, 2\)"),
+    "words": (lambda folder: (folder / "words.json").write_text('{"words": [1]}'), "does not hold words"),
+    "words deep": (lambda folder: (folder / "words.json").write_text("[" * 100_000), "is missing or damaged"),
+    "word count": (lambda folder: (folder / "words.json").write_text('{"words": ["a"], "unlabeled": {}}'), r"not \(1,\)"),
+    "examples": (lambda folder: change_config(folder, examples=True), "is missing or damaged"),
+}
+
+
+def change_array_name(folder: Path) -> None:
+    arrays = load_file(folder / "model.safetensors")
+    save_file({**arrays, "more": np.zeros(1, np.float32)}, folder / "model.safetensors")
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_classifier_is_refused_with_a_sentence(saved: Path, name: str) -> None:
+    damage, sentence = DAMAGES[name]
+    damage(saved)
+    with pytest.raises(ModelError, match=sentence):
+        FewShotClassifier.load(saved)
+
+
+@pytest.mark.parametrize(
+    "content", ["{", '{"texts": ["a"], "labels": [], "named": []}', '{"texts": [1], "labels": ["x"], "named": []}']
+)
+def test_damaged_examples_are_refused(fitted: FewShotClassifier, saved: Path, content: str) -> None:
+    fitted.save(saved, keep_examples=True)
+    (saved / "examples.json").write_text(content)
+    with pytest.raises(ModelError, match="damaged"):
+        FewShotClassifier.load(saved)
+
+
+def test_no_such_folder(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="not a saved model"):
+        FewShotClassifier.load(tmp_path / "nowhere")
+
+
+def test_own_vectors_are_named_by_who_loads(tmp_path: Path) -> None:
+    path = tmp_path / "few.npz"
+    np.savez(path, words=np.array(["bill", "flight"]), vectors=np.eye(2, 3, dtype=np.float32))
+    clf = FewShotClassifier(vectors=f"{path}:raw").fit(["the bill", "a flight"], ["b", "f"])
+    clf.save(tmp_path / "own")
+    with pytest.raises(ModelError, match="may not name files"):
+        FewShotClassifier.load(tmp_path / "own")
+    loaded = FewShotClassifier.load(tmp_path / "own", vectors=f"{path}:raw")
+    assert loaded.predict(["flight"]).tolist() == ["f"]

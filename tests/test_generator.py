@@ -1,0 +1,190 @@
+"""The universal generator: mixed episodes, signals without a scale of their own, making it, and the one that ships."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import needs_real_data
+
+from handful.corpus import ClassSplit, Corpus, Dataset, load_dataset
+from handful.decision import Lesson, Reader, decide
+from handful.episodes import MixedSampler, SourcePool, background_frequencies, background_pool
+from handful.errors import SettingError
+from handful.functional import one_hot, ridge_weights, segment_sum, segments, weighted_bag
+from handful.heads import UniversalRidge
+from handful.model import FewShotModel, ModelSettings
+from handful.signatures import Evidence, frequency_level, unevenness
+from handful.storage import load_checkpoint, save_checkpoint
+from handful.training import TrainingSettings
+from handful.universal import CLASSES, FOLDER, SETTINGS, VECTORS, calibrate, load_generator, load_ground, make_generator
+
+# Mixed episodes
+
+
+@pytest.fixture
+def mixed(random_corpus: Corpus) -> MixedSampler:
+    return MixedSampler(random_corpus, [range(3), range(3, 8)], background_pool(random_corpus.vocabulary), 4, shots=(1, 6))
+
+
+def test_mixed_episodes_have_classes_of_one_group_and_any_shape(mixed: MixedSampler) -> None:
+    shapes = set()
+    for index in range(60):
+        episode = mixed[index]
+        assert len({label < 3 for label in episode.classes}) == 1
+        assert not set(episode.support) & set(episode.query)
+        assert (mixed.corpus.labels[episode.support] == episode.classes[episode.support_labels]).all()
+        assert (mixed.corpus.labels[episode.query] == episode.classes[episode.query_labels]).all()
+        shapes.add((len(episode.classes), len(episode.support) // len(episode.classes)))
+    assert {way for way, _ in shapes} == {2, 3, 4, 5}
+    assert {shot for _, shot in shapes} == {1, 2, 3, 4, 5, 6}
+
+
+def test_a_mixed_episode_is_a_function_of_its_index(mixed: MixedSampler) -> None:
+    assert np.array_equal(mixed[7].support, replace(mixed)[7].support)
+    assert not np.array_equal(mixed[7].support, replace(mixed, seed=5)[7].support)
+
+
+def test_signs_are_frequent_and_emoji_are_words() -> None:
+    comma, the, unheard, emoji = background_frequencies([",", "the", "qwxyzzy", "😀"])
+    assert comma > emoji > unheard == 0
+    assert the > 0.01
+    with pytest.raises(SettingError, match="no word frequencies"):
+        background_frequencies(["a"], "xx")
+
+
+# Signals
+
+
+def test_unevenness_means_the_same_for_any_number_of_classes() -> None:
+    for classes in (2, 5, 77):
+        once = np.zeros((1, classes), np.float32)
+        assert unevenness(once)[0] == pytest.approx(0, abs=1e-5)
+        once[0, 0] = 1
+        assert 0.2 < unevenness(once)[0] < 1.2
+        assert unevenness(4 * once)[0] > unevenness(once)[0]
+
+
+def test_the_scale_of_vectors_does_not_matter(random_corpus, random_table) -> None:
+    labels = random_corpus.labels[::12] % 4
+    small, large = (random_corpus.texts(random_table * factor) for factor in (1, 100))
+    support = [texts.select(np.arange(0, 96, 12)) for texts in (small, large)]
+    first, second = (Evidence.of(texts, one_hot(labels, 4)) for texts in support)
+    one, other = (evidence.r(texts.table @ evidence.directions) for evidence, texts in ((first, small), (second, large)))
+    np.testing.assert_allclose(one, other, atol=1e-3)
+    head = UniversalRidge()
+    parameters = head.initial(np.random.default_rng(0), 16)
+    vectors, targets = random_table[:8], one_hot(labels, 4)
+    scores = [head.fit(parameters, vectors * f, targets)(random_table * f) for f in (1, 100)]
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-3, atol=1e-4)
+
+
+def test_a_word_that_the_support_set_lacks_falls_evenly(random_corpus, random_table) -> None:
+    texts = random_corpus.texts(random_table).select(np.arange(0, 96, 12))
+    evidence = Evidence.of(texts, one_hot(np.arange(8), 8))
+    assert (evidence.uneven_of(evidence.words) == evidence.uneven).all()
+    assert evidence.uneven_of(np.array([-1, 10_000])).tolist() == [0, 0]
+
+
+def test_frequency_levels_are_small_numbers() -> None:
+    levels = frequency_level(np.array([0, 1e-6, 0.05]))
+    assert (np.abs(levels) < 3).all()
+    assert (np.diff(levels) > 0).all()
+
+
+# Making one
+
+QUICK = TrainingSettings(episodes=4, validation_episodes=2, epochs=2)
+
+
+@pytest.fixture
+def small_data(demo, monkeypatch) -> None:
+    """The demo corpus in place of the benchmarks."""
+    split = ClassSplit(tuple(range(15)), tuple(range(15, 20)), ())
+    dataset = Dataset("demo", demo.dataset.corpus, split)
+    monkeypatch.setattr("handful.universal.load_dataset", lambda *arguments, **more: dataset)
+    monkeypatch.setattr("handful.universal.CALIBRATION_EPISODES", 4)
+
+
+@pytest.mark.usefixtures("small_data")
+def test_making_a_generator_resumes_to_the_same_bits(tmp_path: Path, monkeypatch) -> None:
+    whole = make_generator(tmp_path / "whole", ["demo"], training=QUICK, quiet=True)
+
+    def killed(folder: Path, state) -> None:
+        save_checkpoint(folder, state)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("handful.universal.save_checkpoint", killed)
+        with pytest.raises(KeyboardInterrupt):
+            make_generator(tmp_path / "cut", ["demo"], training=QUICK, quiet=True)
+    assert load_checkpoint(tmp_path / "cut", whole.parameters) is not None
+    resumed = make_generator(tmp_path / "cut", ["demo"], training=QUICK, quiet=True)
+    assert all(np.array_equal(whole.parameters[name], resumed.parameters[name]) for name in whole.parameters)
+    loaded = load_generator(tmp_path / "cut")
+    assert all(np.array_equal(loaded.parameters[name], resumed.parameters[name]) for name in whole.parameters)
+    assert sorted(path.name for path in (tmp_path / "cut").iterdir()) == ["config.json", "history.jsonl", "model.safetensors"]
+
+
+def test_calibration_lowers_the_loss_on_other_classes(demo) -> None:
+    dataset = Dataset("demo", demo.dataset.corpus, ClassSplit(tuple(range(15)), tuple(range(15, 20)), ()))
+    ground = load_ground([dataset], SETTINGS)
+    wrong = load_generator().with_parameters({**load_generator().parameters, "head.scale": np.array([5, 0, 0], np.float32)})
+    right = calibrate(wrong, ground, 12)
+
+    def loss(model: FewShotModel) -> float:
+        fast = model.to_torch()
+        return sum(fast.loss(fast.prepare(ground.texts, [ground.validation[i]]))[0].item() for i in range(12))
+
+    assert loss(right) < 0.9 * loss(wrong)
+
+
+# The one that ships
+
+
+def test_it_is_small_and_says_what_it_is() -> None:
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 100_000
+    assert load_generator().settings == SETTINGS
+    assert "## " in (FOLDER / "README.md").read_text("utf-8")
+
+
+def accuracies(corpus: Corpus, classes, shot: int, episodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of the generator, and of frequency weights with the same vectors and a ridge head, over the same 5-way episodes."""
+    nothing = SourcePool(np.empty(0), np.empty(0), 0, 0.0)
+    sampler = MixedSampler(corpus, [classes], nothing, 3, (5, 5), (shot, shot))
+    reader, generator, results = Reader(VECTORS, "en", 150), load_generator(), []
+    for index in range(episodes):
+        episode = sampler[index]
+        raw = [" ".join(corpus.words(i)) for i in np.concatenate([episode.support, episode.query])]
+        support, targets = reader.read(raw[: len(episode.support)]), one_hot(episode.support_labels, 5)
+        lesson = Lesson(support, targets, True)
+        mine = decide(lesson, generator).scores(reader.read(raw[len(episode.support) :]), generator)
+        words = reader.read(raw)
+        texts, share = words.texts, background_frequencies(words.distinct)
+        s = (1e-3 / (1e-3 + share)).astype(np.float32)[texts.ids]
+        weights = s / segment_sum(s, texts.offsets)[segments(texts.offsets)]
+        vectors = weighted_bag(texts.table, texts.rows, weights, texts.offsets)
+        known, asked = np.split(vectors, [len(targets)])
+        other = asked @ ridge_weights(known, targets, np.mean(np.sum(known**2, axis=1)))
+        results.append([(scores.argmax(1) == episode.query_labels).mean() for scores in (mine, other)])
+    return tuple(np.array(results).T)  # type: ignore[return-value]
+
+
+def test_it_beats_frequency_weights_on_the_demo_corpus(demo) -> None:
+    mine, other = accuracies(demo.dataset.corpus, demo.dataset.split.test, 1, 60)
+    assert mine.mean() > other.mean()
+
+
+@needs_real_data
+@pytest.mark.parametrize("shot", [1, 5])
+def test_it_beats_frequency_weights_on_validation_classes(shot: int) -> None:
+    dataset = load_dataset("reuters", FOLDER / CLASSES, 150, skip_empty=True)
+    mine, other = accuracies(dataset.corpus, dataset.split.val, shot, 25)
+    assert mine.mean() > other.mean()
+
+
+def test_signals_are_named_in_errors() -> None:
+    with pytest.raises(SettingError, match="s, t, f, u and r"):
+        ModelSettings(signals=("q",))

@@ -661,7 +661,7 @@ DAMAGES = {
     "labels": (lambda folder: change_config(folder, labels="none"), "is damaged"),
     "classes": (lambda folder: change_config(folder, classes={"type": "<U3", "values": ["abcd", "e"]}), "different labels"),
     "class type": (lambda folder: change_config(folder, classes={"type": "O", "values": [[1], [2]]}), "cannot be read"),
-    "fewer classes": (lambda folder: change_config(folder, classes={"type": "<U1", "values": ["a", "b"]}), r"not \(512, 2\)"),
+    "fewer classes": (lambda folder: change_config(folder, classes={"type": "<U1", "values": ["a", "b"]}), r"not \(2,\)"),
     "words": (lambda folder: (folder / "words.json").write_text('{"words": [1]}'), "does not hold words"),
     "words deep": (lambda folder: (folder / "words.json").write_text("[" * 100_000), "is missing or damaged"),
     "word count": (lambda folder: (folder / "words.json").write_text('{"words": ["a"], "unlabeled": {}}'), r"not \(1,\)"),

@@ -297,6 +297,8 @@ def test_several_labels_a_text(tmp_path: Path) -> None:
         (["a", "b"], [[0, 2], [1, 0]], None),
         (["a", "b"], np.array([[0, 2], [1, 0]]), "0 and 1 only"),
         (["a", "b"], "ab", "not a list"),
+        (["a", "b"], [["x", 1], ["y"]], "Some labels are strings"),
+        (["a", "b"], [[["x"]], ["y"]], r"Label 0 is \['x'\]"),
     ],
 )
 def test_bad_examples_get_a_sentence(texts, labels, sentence: str | None) -> None:
@@ -305,6 +307,21 @@ def test_bad_examples_get_a_sentence(texts, labels, sentence: str | None) -> Non
         return
     with pytest.raises(DataError, match=sentence):
         FewShotClassifier().fit(texts, labels)
+
+
+def test_names_must_fit_the_labels() -> None:
+    with pytest.raises(DataError, match="another kind than the examples"):
+        FewShotClassifier().fit(["a", "b"], [0, 1], class_names={"x": "words"})
+    with pytest.raises(DataError, match="no class 7"):
+        FewShotClassifier().fit(["a", "b"], np.eye(2, dtype=int), class_names={7: "words"})
+    with pytest.raises(DataError, match="one string"):
+        FewShotClassifier().fit([], class_names="words")
+
+
+def test_arrays_serve_as_lists() -> None:
+    texts, labels = (np.array(part) for part in examples(1))
+    clf = FewShotClassifier().fit(texts, labels, unlabeled=texts)
+    assert clf.predict(np.array(QUERIES)).shape == (len(QUERIES),)
 
 
 def test_labels_of_another_kind_are_refused_later(fitted: FewShotClassifier) -> None:

@@ -199,11 +199,15 @@ def test_real_reuters_end_to_end(tmp_path: Path) -> None:
     assert report["accuracy"] > 0.5  # chance is 0.2
 
 
-def test_the_readme_example_runs(tmp_path: Path) -> None:
+def test_the_readme_examples_run(tmp_path: Path) -> None:
     readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
-    code = readme.split("```python\n")[1].split("```")[0].replace("epochs=10", "epochs=1, episodes=5")
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    interval, accuracy = result.stdout.splitlines()
+    classifier, meta = (block.split("```")[0] for block in readme.split("```python\n")[1:])
+
+    def output(code: str) -> str:
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+
+    assert "→ billing" in output(classifier)
+    interval, accuracy = output(meta.replace("epochs=10", "epochs=1, episodes=5")).splitlines()
     assert "±" in interval
     assert 0 <= float(accuracy) <= 1
 

@@ -284,6 +284,8 @@ def test_nothing_is_begun_that_does_not_fit_the_budget(tmp_path: Path) -> None:
     cells = [Cell("reuters", 1, "wordllama", "our"), tiny_cell("avg-nn")]
     fits = budget_check(cells, [], estimate_cells(cells, [])[1].seconds + 1)
     assert [fits(cell) for cell in cells] == [False, True]
+    result = handful("benchmark", "main", "--out", tmp_path / "r", "--only", "demo", "--data", "demo", "--time-budget", "1s")
+    assert (result.exit_code, result.stdout[:16]) == (0, "Left: 130 cells ")
     assert parse_duration("1.5h") == 5400
     for wrong in ("90", "m", "-3s"):
         with pytest.raises(SettingError, match="90m"):

@@ -26,10 +26,7 @@ FOLDER = Path(__file__).parent / "grids"
 TEST_EPISODES = 1000
 PAPER_DATA = ("20newsgroups", "amazon", "huffpost", "rcv1", "reuters", "fewrel")  # in the order of the paper's tables
 RELATIONS = "fewrel"
-POSITIONED = (
-    "cnn",
-    "attention",
-)  # representations that see where a word stands from head and tail of a relation, as in the paper
+POSITIONED = ("cnn", "attention")  # see, in the paper, where a word stands from head and tail of a relation
 SETTINGS = (RunSettings, EpisodeSpec, ModelSettings, SignatureSettings, TrainingSettings)
 OPTIONS = {option.name for kind in SETTINGS for option in fields(kind)} - {"episode", "model", "signature", "training"}
 

@@ -174,7 +174,7 @@ def run_grid(
     ready, absent = _sort_out(missing_cells(valid, results), _data_loader())
     yield from refused + absent
     fits = budget_check(ready, results, budget)
-    jobs = ((cell, runs) for cell in ready if fits(cell))  # asked when a worker is free
+    jobs = ((cell, runs.resolve()) for cell in ready if fits(cell))  # asked when a worker is free
     for (cell, _), outcome in track(dependable_map(run_cell, jobs, pool), "Cells", len(ready), quiet):
         if isinstance(outcome, CellResult):
             append_result(out, outcome)

@@ -79,6 +79,8 @@ def benchmark(
     for report in run_grid(cells, out, runs, Pool(workers, backend, address), budget, quiet):
         failed |= report.failed
         click.echo(report, err=report.failed)
+    if budget:
+        click.echo(f"Left: {plan_grid(cells, out)[0].summary(workers)}")
     context.exit(1 if failed else 0)
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cluster
 
 OPTIONS = {"way": 3, "queries": 3, "episodes": 30, "validation_episodes": 2, "epochs": 6, "test_episodes": 20}
 TIMES = ("seconds", "peak_memory_mb", "resumed_from_epoch")
-PATIENCE = 120  # seconds for anything to happen
+PATIENCE = 240  # seconds for anything to happen
 ENVIRONMENT = {
     **os.environ,
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),

@@ -115,7 +115,7 @@ def test_demo_shows_accuracy_and_shaded_texts(monkeypatch) -> None:
         (("train", "--way", "16"), "15 classes are too few for 16-way"),
         (("train", "--shot", "20"), "fewer than the 21"),
         (("train", "--vectors", "nowhere"), "There are no vectors 'nowhere'"),
-        (("train", "--signals", "u"), "are not some of s and t"),
+        (("train", "--signals", "q"), "are not some of s, t, f, u and r"),
         (("train", "--estimator", "x"), "There is no estimator 'x'"),
         (("train", "--split", "nowhere.json"), "There is no file nowhere.json"),
         (("train", "--patience", "0"), "patience is 0"),

@@ -236,7 +236,7 @@ def test_dropout_keeps_the_mean() -> None:
         {"head": "x"},
         {"network": "x"},
         {"signals": ()},
-        {"signals": ("u",)},
+        {"signals": ("q",)},
         {"longest": 0},
         {"pool": "x"},
     ],

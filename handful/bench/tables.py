@@ -321,7 +321,7 @@ def _average(entries: Sequence[Entry]) -> str:
 def _notes(table: Table) -> list[str]:
     seeds = {len(entry.results) for entry in table.entries.values() if entry.results}
     spread = "the deviation over seeds, or with one seed the 95 % interval over test episodes"
-    notes = [f"Accuracy in percent ± {spread}; in brackets the paper's figure and the difference. Empty: not run."]
+    notes = [f"Accuracy in percent ± {spread}; in brackets the paper's figure and the difference. Brackets alone: not run."]
     if seeds:
         notes.append(f"Seeds: {min(seeds)}" + (f" to {max(seeds)}" if len(seeds) > 1 else "") + ".")
     others = sorted(

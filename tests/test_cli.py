@@ -41,7 +41,8 @@ def test_a_method_without_parameters_trains_and_tests_too(tmp_path: Path) -> Non
     assert json.loads(handful("evaluate", tmp_path / "nn", "--episodes", 20, "--quiet", "--json").stdout)["accuracy"] > 0.34
 
 
-def test_presets_are_listed_and_every_one_trains(tmp_path: Path, tiny_encoder: str) -> None:
+def test_presets_are_listed_and_every_one_trains(tmp_path: Path, tiny_encoder: str, monkeypatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # small problems: threads cost more than they give
     names = [line.split()[0] for line in handful("train", "--list-presets").stdout.splitlines()]
     assert {"our", "cnn-proto", "avg-nn", "idf-rr", "our-without-bilstm"} <= set(names)
     for name in names:

@@ -21,6 +21,12 @@ from handful.runs import RunSettings, evaluate_run, load_material, settings_from
 from handful.training import TrainingSettings, TrainingState
 
 
+@pytest.fixture(autouse=True)
+def _one_core(monkeypatch) -> None:
+    """Threads cost more than they give to an encoder this small."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
 @pytest.fixture
 def encoder(tiny_encoder: str) -> Encoder:
     return Encoder(tiny_encoder)

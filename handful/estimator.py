@@ -22,6 +22,7 @@ from .errors import DataError, HandfulError, HandfulWarning, SettingError
 from .explanation import Explanation, WordPart
 from .functional import TINY, Floats, Ints, softmax
 from .labels import Examples, Labels, answers, class_texts
+from .model import FewShotModel
 from .text import tokenize, words_of
 from .universal import FOLDER, VECTORS, load_generator
 
@@ -40,8 +41,6 @@ class FewShotClassifier:
     >>> clf.predict(["a tasty dinner"]).tolist()
     ['restaurant']
     """
-
-    _estimator_type = "classifier"
 
     def __init__(
         self, vectors: str = VECTORS, language: str = "en", longest: int = LONGEST, generator: str | Path | None = None
@@ -63,12 +62,13 @@ class FewShotClassifier:
         `class_names` describe classes in words, {label: words}, or a list of labels that are words themselves: each counts as
         an example, and no others are needed. `unlabeled` are texts whose word counts join the background.
         """
+        self._check_settings()
         texts, named = check_texts(X), class_texts(class_names)
         labels = Labels.of([] if y is None and named and not texts else y, len(texts))
-        counts = Counter(word for text in check_texts(unlabeled or []) for word in words_of(text, self.longest))
-        self._check_settings()
-        self.generator_ = load_generator(Path(self.generator) if self.generator else FOLDER)
-        return self._learn(Examples(texts, labels, named, dict(counts)))
+        others = check_texts([] if unlabeled is None else unlabeled)
+        counts = Counter(word for text in others for word in words_of(text, self.longest))
+        generator = load_generator(Path(self.generator) if self.generator else FOLDER)
+        return self._learn(Examples(texts, labels, named, dict(counts)), generator)
 
     def partial_fit(self, X: Iterable[str], y: Any, classes: Any = None) -> FewShotClassifier:  # noqa: N803
         """Learn from more examples, also of new classes: the same as `fit` on all examples together.
@@ -82,9 +82,9 @@ class FewShotClassifier:
             raise DataError("This classifier was saved without its examples: save it with keep_examples=True to learn more.")
         texts = check_texts(X)
         labels = known.labels.joined(Labels.of(y, len(texts))) if len(known.labels) else Labels.of(y, len(texts))
-        return self._learn(Examples([*known.texts, *texts], labels, known.named, known.counts))
+        return self._learn(Examples([*known.texts, *texts], labels, known.named, known.counts), self.generator_)
 
-    def _learn(self, examples: Examples) -> FewShotClassifier:
+    def _learn(self, examples: Examples, generator: FewShotModel) -> FewShotClassifier:
         classes = examples.labels.classes(list(examples.named))
         if len(classes) < 2:
             raise DataError(
@@ -92,8 +92,8 @@ class FewShotClassifier:
             )
         _warn_of_repetition(examples)
         reader = Reader(self.vectors, self.language, self.longest, examples.counts)
-        self.decision_ = decide(_lesson(examples, classes, reader), self.generator_)
-        self.classes_, self.kind_, self.reader_ = classes, examples.labels.kind, reader
+        self.decision_ = decide(_lesson(examples, classes, reader), generator)
+        self.classes_, self.kind_, self.reader_, self.generator_ = classes, examples.labels.kind, reader, generator
         self.examples_: Examples | None = examples
         return self
 

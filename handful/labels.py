@@ -34,9 +34,8 @@ class Labels:
         if len(y) != texts:
             raise DataError(f"There are {texts} texts and {len(y)} labels, inconsistent numbers of samples: give one each.")
         if len(y) and all(isinstance(labels, (list, tuple, set, frozenset)) for labels in y):
-            rows = [sorted(set(labels)) for labels in y]
-            _check_one([label for row in rows for label in row])
-            return cls("lists", rows)
+            _check_one([label for labels in y for label in labels])
+            return cls("lists", [sorted(set(labels)) for labels in y])
         array = np.asarray(y)
         if array.ndim == 2 and array.shape[1] > 1:
             if not np.isin(array, (0, 1)).all():
@@ -64,7 +63,9 @@ class Labels:
         if self.kind == "matrix":
             return np.arange(self.values.shape[1])
         labels = [label for row in self.values for label in row] if self.kind == "lists" else self.values
-        parts = [np.asarray(part) for part in (labels, list(named)) if len(part)]
+        parts = [_check_one(part) for part in (labels, list(named)) if len(part)]
+        if len({part.dtype.kind in "UO" for part in parts}) > 1:
+            raise DataError("class_names has labels of another kind than the examples: give labels of the same kind.")
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def targets(self, classes: Array) -> Floats:
@@ -75,6 +76,9 @@ class Labels:
         place = {label: number for number, label in enumerate(classes.tolist())}
         targets = np.zeros((len(rows), len(classes)), np.float32)
         for number, row in enumerate(rows):
+            unknown = [label for label in row if _plain(label) not in place]
+            if unknown:
+                raise DataError(f"There is no class {_plain(unknown[0])!r}: the classes are {', '.join(map(str, place))}.")
             targets[number, [place[_plain(label)] for label in row]] = 1
         return targets
 
@@ -95,13 +99,12 @@ def _plain(label: Any) -> Any:
 
 def _check_one(y: Any) -> Array:
     """One label a text, each a number or a string, all of one kind."""
+    for position, label in enumerate(y):
+        if not isinstance(label, (*PLAIN, np.generic)):
+            raise DataError(f"Label {position} is {label!r}: a label is a string or a number.")
     if len({isinstance(label, str) for label in y}) > 1:
         raise DataError("Some labels are strings and others are not: make them all strings, or all numbers.")
     array = np.asarray(y)
-    if array.dtype.kind == "O":
-        for position, label in enumerate(array):
-            if not isinstance(_plain(label), PLAIN) or label != label:
-                raise DataError(f"Label {position} is {label!r}: a label is a string or a number.")
     if array.dtype.kind not in "OUbiuf":
         raise DataError(f"Unknown label type: {array.dtype}. A label is a string or a number.")
     if array.dtype.kind == "f" and not (np.isfinite(array).all() and (array == np.floor(array)).all()):

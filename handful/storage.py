@@ -131,7 +131,7 @@ def read_parameters(path: Path, expected: Mapping[str, Any]) -> Arrays:
             shapes = {name: tuple(stream.get_slice(name).get_shape()) for name in stream.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ModelError(f"{path} is missing or damaged ({error}): make the model again.") from error
-    for name in shapes.keys() & expected.keys():
+    for name in sorted(shapes.keys() & expected.keys()):
         if shapes[name] != expected[name].shape:
             raise ModelError(f"{path} has {name} of shape {shapes[name]}, not {expected[name].shape}: make the model again.")
     found = read_tensors(path)[0] if shapes.keys() == expected.keys() else dict.fromkeys(shapes, np.empty(0))

@@ -13,6 +13,7 @@ import numpy as np
 from .corpus import Corpus, Dataset, Texts, load_dataset, make_corpus
 from .embeddings import load_vectors
 from .episodes import MixedSampler, background_pool
+from .errors import ModelError
 from .functional import as_like, cross_entropy
 from .model import FewShotModel, ModelSettings
 from .storage import (
@@ -44,8 +45,10 @@ SCALE = "head.scale"
 @cache
 def load_generator(folder: Path = FOLDER) -> FewShotModel:
     """The generator that is shipped, or one made by `make_generator` in a folder."""
-    config = read_config(folder)
-    return load_model(folder, settings_from_dict(ModelSettings, config.get("model")), 0)
+    settings = settings_from_dict(ModelSettings, read_config(folder).get("model"), "model.")
+    if settings.head != "universal" or not set(settings.signals) <= {"f", "u", "r"} or settings.embeddings:
+        raise ModelError(f"{folder} does not hold a universal generator: give one that benchmarks/make_generator.py made.")
+    return load_model(folder, settings, 0)
 
 
 # Making it

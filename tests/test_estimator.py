@@ -297,6 +297,8 @@ def test_several_labels_a_text(tmp_path: Path) -> None:
         (["a", "b"], [[0, 2], [1, 0]], None),
         (["a", "b"], np.array([[0, 2], [1, 0]]), "0 and 1 only"),
         (["a", "b"], "ab", "not a list"),
+        (["a", "b"], [["x", 1], ["y"]], "Some labels are strings"),
+        (["a", "b"], [[["x"]], ["y"]], r"Label 0 is \['x'\]"),
     ],
 )
 def test_bad_examples_get_a_sentence(texts, labels, sentence: str | None) -> None:
@@ -305,6 +307,21 @@ def test_bad_examples_get_a_sentence(texts, labels, sentence: str | None) -> Non
         return
     with pytest.raises(DataError, match=sentence):
         FewShotClassifier().fit(texts, labels)
+
+
+def test_names_must_fit_the_labels() -> None:
+    with pytest.raises(DataError, match="another kind than the examples"):
+        FewShotClassifier().fit(["a", "b"], [0, 1], class_names={"x": "words"})
+    with pytest.raises(DataError, match="no class 7"):
+        FewShotClassifier().fit(["a", "b"], np.eye(2, dtype=int), class_names={7: "words"})
+    with pytest.raises(DataError, match="one string"):
+        FewShotClassifier().fit([], class_names="words")
+
+
+def test_arrays_serve_as_lists() -> None:
+    texts, labels = (np.array(part) for part in examples(1))
+    clf = FewShotClassifier().fit(texts, labels, unlabeled=texts)
+    assert clf.predict(np.array(QUERIES)).shape == (len(QUERIES),)
 
 
 def test_labels_of_another_kind_are_refused_later(fitted: FewShotClassifier) -> None:
@@ -661,7 +678,7 @@ DAMAGES = {
     "labels": (lambda folder: change_config(folder, labels="none"), "is damaged"),
     "classes": (lambda folder: change_config(folder, classes={"type": "<U3", "values": ["abcd", "e"]}), "different labels"),
     "class type": (lambda folder: change_config(folder, classes={"type": "O", "values": [[1], [2]]}), "cannot be read"),
-    "fewer classes": (lambda folder: change_config(folder, classes={"type": "<U1", "values": ["a", "b"]}), r"not \(512, 2\)"),
+    "fewer classes": (lambda folder: change_config(folder, classes={"type": "<U1", "values": ["a", "b"]}), r"not \(2,\)"),
     "words": (lambda folder: (folder / "words.json").write_text('{"words": [1]}'), "does not hold words"),
     "words deep": (lambda folder: (folder / "words.json").write_text("[" * 100_000), "is missing or damaged"),
     "word count": (lambda folder: (folder / "words.json").write_text('{"words": ["a"], "unlabeled": {}}'), r"not \(1,\)"),

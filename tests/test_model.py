@@ -26,6 +26,7 @@ MODELS = {
     "attention-ridge-max": ModelSettings(signature=SignatureSettings(estimator="ridge", measure="max")),
     "attention-softmax": ModelSettings(signature=SignatureSettings(estimator="softmax", measure="entropy", penalty=0.01)),
     "background": ModelSettings(pool="background"),
+    "universal": ModelSettings(head="universal", signals=("f", "u", "r"), pool="background"),
     "without-s": ModelSettings(signals=("t",)),
     "without-t": ModelSettings(signals=("s",)),
     "without-bilstm": ModelSettings(network="mlp"),

@@ -25,7 +25,9 @@ EPISODE_OPTIONS = options_of(
 MODEL_OPTIONS = options_of(
     click.option("--representation", default="attention", help="mean, idf, cnn, lstm, cls or attention."),
     click.option(
-        "--head", default="ridge", help="ridge, logistic, nearest, centroid, prototype, routing, induction, maml or finetune."
+        "--head",
+        default="ridge",
+        help="ridge, universal, logistic, nearest, centroid, prototype, routing, induction, maml, finetune.",
     ),
     click.option("--first-order", is_flag=True, help="maml: leave second derivatives out."),
     click.option("--inner-steps", default=10, help="maml: gradient steps on a support set."),
@@ -40,7 +42,9 @@ MODEL_OPTIONS = options_of(
         help="Tables joined by + (wordllama, minilm, paths), each with :raw, :unit or :centred; or contextual:ENCODER.",
     ),
     click.option("--train-vectors", is_flag=True, help="Fine-tune the vectors of the training words too, or the encoder."),
-    click.option("--signals", default="s,t", help="What the attention generator sees: s,t or s or t."),
+    click.option(
+        "--signals", default="s,t", help="What the attention generator sees: some of s, t, f, u and r, joined by commas."
+    ),
     click.option("--network", default="bilstm", help="bilstm, or mlp (each word alone)."),
     click.option("--pool", default="source", help="Word frequencies for s(x): the source pool, or the background (wordfreq)."),
     click.option(

@@ -169,6 +169,8 @@ def predict_file(
     """Answer every row of the source, into a file, of the format that its ending says, or into an open stream."""
     wanted, pool = wanted or Wanted(), pool or Pool()
     form = form or output_format(out)
+    if isinstance(out, Path) and out.absolute() == Path(source.path).absolute():
+        raise SettingError(f"{out} is the input, which the answers would replace: choose another --out.")
     classifier = model.load()
     with open_rows(source, whole=wanted.keep) as rows:
         sheet = SHEETS[form](_layout(rows, classifier, wanted))

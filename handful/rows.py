@@ -145,7 +145,7 @@ class Rows:
             return Broken(f"has {_short(text)} as its {self.columns[self._text]}, not a text")
         if self._label is not None:
             name, label = self.columns[self._label], values[self._label]
-            if label in (None, "", []):
+            if label in (None, ""):
                 return Broken(f"has no {name}")
             if not all(isinstance(one, (str, int, float)) for one in (label if isinstance(label, list) else [label])):
                 return Broken(f"has {_short(label)} as its {name}, not a string or a number")

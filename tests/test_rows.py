@@ -291,7 +291,7 @@ def test_bad_json_at_the_beginning(tmp_path: Path) -> None:
     assert "line 1 has no columns" in problem(write(tmp_path / "b.jsonl", "{}\n"))
 
 
-@pytest.mark.parametrize("label", ["null", '""', "[]", '{"a": 1}'])
+@pytest.mark.parametrize("label", ["null", '""', "[null]", '{"a": 1}'])
 def test_rows_without_a_label(tmp_path: Path, label: str) -> None:
     source = write(tmp_path / "a.jsonl", f'{{"text": "a", "label": "x"}}\n{{"text": "b", "label": {label}}}\n')
     assert "line 2 has" in problem(source, labelled=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .estimator import FewShotClassifier
 
 BATCH = 2_000  # rows
-BATCH_CHARACTERS = 4_000_000  # ends a batch of long texts: bounds memory
+BATCH_CHARACTERS = 4_000_000  # ends a batch of long rows: bounds memory
 MOST_AHEAD = 128  # batches read but not written: more workers than this would wait for the reading anyway
 DIGITS = 6  # of a probability
 Cells = tuple[Any, ...]
@@ -115,7 +115,7 @@ def batches_of(rows: Iterable[Row]) -> Iterator[list[Row]]:
     characters = 0
     for row in rows:
         batch.append(row)
-        characters += len(row.text)
+        characters += sum(len(value) for value in row.values if isinstance(value, str))
         if len(batch) == BATCH or characters > BATCH_CHARACTERS:
             yield batch
             batch, characters = [], 0

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .estimator import FewShotClassifier
 
 BATCH = 2_000  # rows
-BATCH_CHARACTERS = 4_000_000  # ends a batch of long texts: bounds memory
+BATCH_CHARACTERS = 4_000_000  # ends a batch of long rows: bounds memory
 MOST_AHEAD = 128  # batches read but not written: more workers than this would wait for the reading anyway
 DIGITS = 6  # of a probability
 Cells = tuple[Any, ...]
@@ -115,7 +115,7 @@ def batches_of(rows: Iterable[Row]) -> Iterator[list[Row]]:
     characters = 0
     for row in rows:
         batch.append(row)
-        characters += len(row.text)
+        characters += sum(len(value) for value in row.values if isinstance(value, str))
         if len(batch) == BATCH or characters > BATCH_CHARACTERS:
             yield batch
             batch, characters = [], 0
@@ -169,6 +169,8 @@ def predict_file(
     """Answer every row of the source, into a file, of the format that its ending says, or into an open stream."""
     wanted, pool = wanted or Wanted(), pool or Pool()
     form = form or output_format(out)
+    if isinstance(out, Path) and out.absolute() == Path(source.path).absolute():
+        raise SettingError(f"{out} is the input, which the answers would replace: choose another --out.")
     classifier = model.load()
     with open_rows(source, whole=wanted.keep) as rows:
         sheet = SHEETS[form](_layout(rows, classifier, wanted))

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from .functional import Array, Offsets, as_like, segment_softmax
+from .functional import Array, Offsets, array_namespace, as_like, segment_softmax
 from .lstm import Vectors, bilstm, initial_bilstm
 
 Parameters = Mapping[str, Array]

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from .attention import Parameters
 from .errors import MissingExtraError
-from .functional import Array, cross_entropy, distances
+from .functional import Array, array_namespace, cross_entropy, distances
 from .heads import initial_layers, part_of
 from .maml import for_each_task, task_logits
 from .representations import Batch, Noise, Representation

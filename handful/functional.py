@@ -9,7 +9,8 @@ import itertools
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import array_namespace as compatible_namespace
+from array_api_compat import is_torch_array
 
 Array = Any  # a NumPy array or a torch tensor
 Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -19,7 +20,15 @@ Offsets = Ints
 TINY = 1e-12
 LARGEST_SCORE = 9.0  # of a logistic model: beyond it the spread μ(1 - μ) is lost to rounding
 LARGE_BAG = 2048  # numbers of a document: from here on calling a product costs less than it saves
+STANDARD_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # it follows the array API standard as it is
 BAG_CHUNK = 1 << 16  # words gathered at once by the NumPy bag: bounds its memory
+
+
+def array_namespace(*arrays: Array) -> Any:
+    """The functions for these arrays. Those of NumPy, since 2.1, are its own: the compatible ones take long to import."""
+    if STANDARD_NUMPY and all(isinstance(array, np.ndarray | np.generic) for array in arrays):
+        return np
+    return compatible_namespace(*arrays)
 
 
 def as_like(values: Array, like: Array) -> Array:

@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from .attention import Parameters, drop_out
-from .functional import TINY, Array, distances, newton_logistic, ridge_weights, routed_means, squash
+from .functional import TINY, Array, array_namespace, distances, newton_logistic, ridge_weights, routed_means, squash
 from .representations import Noise
 
 Scorer = Callable[[Array], Array]  # vectors (..., queries, width) to logits (..., queries, classes)

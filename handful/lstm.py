@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import is_torch_array
 
-from .functional import Array, Ints, Offsets, as_like
+from .functional import Array, Ints, Offsets, array_namespace, as_like
 
 DIRECTIONS = np.arange(2)[:, None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
@@ -13,22 +13,25 @@ Item = TypeVar("Item")
 @contextmanager
 def progress_bar(description: str, total: float | None, quiet: bool = False) -> Iterator[_Bar]:
     """A bar that counts to `total`."""
+    if quiet or not sys.stderr.isatty():
+        yield _Bar()
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-    silent = quiet or not sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=silent) as progress:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         yield _Bar(progress, progress.add_task(description, total=total))
 
 
 class _Bar:
-    def __init__(self, progress: object, task: object) -> None:
+    def __init__(self, progress: Any = None, task: Any = None) -> None:
         self._progress, self._task = progress, task
 
     def update(self, done: float, description: str | None = None) -> None:
         """Set the bar to `done`."""
-        self._progress.update(self._task, completed=done, description=description)  # type: ignore[attr-defined]
+        if self._progress:
+            self._progress.update(self._task, completed=done, description=description)
 
 
 def track(items: Iterable[Item], description: str, total: int, quiet: bool = False) -> Iterator[Item]:

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from .attention import AttentionGenerator, Parameters
 from .corpus import FARTHEST, Texts, ragged_positions
@@ -17,6 +16,7 @@ from .errors import DataError
 from .functional import (
     Array,
     Ints,
+    array_namespace,
     as_like,
     ragged_convolution,
     segment_max,

@@ -63,7 +63,9 @@ class Source:
     @property
     def name(self) -> str:
         """For people: without the keys that a URL may hold."""
-        return "Standard input" if self.path == STANDARD_INPUT else re.sub(r"(?<=://)[^/@]*@|\?.*", "", self.path)
+        if self.path == STANDARD_INPUT:
+            return "Standard input"
+        return re.sub(r"(?<=://)[^/@]*@|\?.*", "", self.path) if self.is_url else self.path
 
     @property
     def is_url(self) -> bool:
@@ -118,9 +120,9 @@ class Rows:
     def __init__(self, source: Source, table: Table, stream: Stream, labelled: bool, whole: bool) -> None:
         self._source, self._table, self._stream, self._last = source, table, stream, 0
         text, label = find_columns(table.columns, source, labelled)
-        self.columns = table.columns if whole else (text, label) if label else (text,)
+        self.columns = table.columns if whole else (text,) if label is None else (text, label)
         self.types = table.types
-        self._text, self._label = self.columns.index(text), self.columns.index(label) if label else None
+        self._text, self._label = self.columns.index(text), None if label is None else self.columns.index(label)
         self.skipped, self.problem = 0, ""
         self.total = table.total or stream.size
 
@@ -145,7 +147,7 @@ class Rows:
             return Broken(f"has {_short(text)} as its {self.columns[self._text]}, not a text")
         if self._label is not None:
             name, label = self.columns[self._label], values[self._label]
-            if label in (None, "", []):
+            if label in (None, ""):
                 return Broken(f"has no {name}")
             if not all(isinstance(one, (str, int, float)) for one in (label if isinstance(label, list) else [label])):
                 return Broken(f"has {_short(label)} as its {name}, not a string or a number")
@@ -190,8 +192,7 @@ def identity(source: Source) -> list[Any] | None:
 
 def _format(source: Source) -> tuple[str, str]:
     """The format, and the ending of a compressed file."""
-    path = re.sub(r"\?.*", "", source.path) if source.is_url else source.path
-    stem, ending = os.path.splitext(path)
+    stem, ending = os.path.splitext(source.name)
     compression = ending.lower() if ending.lower() in COMPRESSED else ""
     form = source.form or ENDINGS.get(os.path.splitext(stem)[1].lower() if compression else ending.lower())
     if form is None:
@@ -220,7 +221,10 @@ def _file_system(source: Source) -> tuple[Any, str]:
     try:
         system, path = FileSystem.from_uri(source.path)
     except ValueError as error:
-        raise SettingError(f"{source.name} is no URL that can be read ({error}): give one such as s3://bucket/file.") from error
+        reason = str(error).replace(source.path, source.name)
+        raise SettingError(
+            f"{source.name} is no URL that can be read ({reason}): give one such as s3://bucket/file."
+        ) from error
     return system, path
 
 
@@ -412,7 +416,7 @@ def _named(columns: Sequence[str], source: Source, name: str | None, usual: froz
     """The column of this name, or the only one with a usual name."""
     if name is not None and name not in columns:
         raise DataError(f"{source.name} has no column {name!r}: it has {', '.join(columns)}.")
-    return name or _only([column for column in columns if column.strip().lower() in usual])
+    return name if name is not None else _only([column for column in columns if column.strip().lower() in usual])
 
 
 def _only(columns: Sequence[str]) -> str | None:

@@ -30,7 +30,10 @@ def fit_file(source: Source, out: Path, keep_examples: bool = False, **parameter
     """Fit a classifier on the labelled rows of a source and save it to a folder."""
     with open_rows(source, labelled=True) as rows:
         examples = list(rows)
-    classifier = FewShotClassifier(**parameters).fit([row.text for row in examples], [row.label for row in examples])
+    labels = [row.label for row in examples]
+    if any(isinstance(label, list) for label in labels):  # then one that stands alone is a list of one
+        labels = [label if isinstance(label, list) else [label] for label in labels]
+    classifier = FewShotClassifier(**parameters).fit([row.text for row in examples], labels)
     classifier.save(out, keep_examples)
     return classifier, rows
 
@@ -87,6 +90,8 @@ def compare(pairs: Iterable[tuple[Any, Any]], several: bool = False) -> Report:
     found, missed, wrong, together = Counter[str](), Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     rows = right = 0
     for true, answer in pairs:
+        if isinstance(true, list) and not several:
+            raise DataError(f"A row has the labels {true}, and this classifier gives one label a text: give one label a row.")
         have, got = (_names(value) for value in (true, answer))
         rows, right = rows + 1, right + (have == got)
         found.update(have & got)

@@ -173,7 +173,7 @@ def test_without_pyarrow_there_is_a_hint(model: Model, inbox: Path, tmp_path: Pa
 
 
 def some_rows(lengths: list[int]) -> Iterator[Row]:
-    return (Row(i, "x" * length, None, ()) for i, length in enumerate(lengths))
+    return (Row(i, "", None, (i, "x" * length)) for i, length in enumerate(lengths))
 
 
 def test_batches_are_bounded_in_rows_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:

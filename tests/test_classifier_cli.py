@@ -129,6 +129,8 @@ def test_predict_to_a_file_with_all_there_is(place: Path, triage: Path, tmp_path
     out = tmp_path / "answers.csv"
     result = good("predict", triage, place / "inbox.csv", "--keep", "--probabilities", "--out", out)
     assert result.stdout == f"{out}: 3 texts answered.\n"
+    counts = json.loads(good("predict", triage, place / "inbox.csv", "--json", "--out", tmp_path / "again.csv").stdout)
+    assert counts == {"out": str(tmp_path / "again.csv"), "rows": 3, "resumed": 0, "skipped": 0, "problem": ""}
     header = out.read_text().splitlines()[0]
     assert header == "id,text,label,probability,probability of food,probability of repair,probability of travel"
 
@@ -159,7 +161,12 @@ def test_predict_errors(place: Path, triage: Path, tmp_path: Path) -> None:
     assert "give 1 at least" in error("predict", triage, inbox, "--workers", 0)
     assert "There is no format 'xml'" in error("predict", triage, inbox, "--format", "xml")
     assert "has no column 'body'" in error("predict", triage, inbox, "--text", "body")
+    assert f"{inbox} is the input" in error("predict", triage, inbox, "--out", inbox)
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    assert "check the place, its rights and its free space" in error(
+        "predict", triage, inbox, "--out", tmp_path / "file" / "a.csv"
+    )
 
 
 @pytest.mark.parametrize("damage", ["truncated", "not json", "newer", "no tensors"])
@@ -219,6 +226,8 @@ def test_score(place: Path, triage: Path, tmp_path: Path) -> None:
     assert report["labels"] == ["food", "repair", "travel", "unheard of"]
     assert np.sum(report["confusion"]) == 3
     assert "which one holds the labels is not clear" in error("score", triage, "-", "--format", "txt", stdin="a\n")
+    several = '{"text": "a", "label": ["food"]}\n'
+    assert "gives one label a text" in error("score", triage, "-", "--format", "jsonl", stdin=several)
     assert "no row to compare" in error("score", triage, "-", "--format", "csv", stdin="text,label\n")
 
 
@@ -230,7 +239,7 @@ def test_score_compares_labels_as_they_are_written(tmp_path: Path) -> None:
 
 
 def test_score_of_several_labels(tmp_path: Path) -> None:
-    lines = '{"text": "tasty soup", "label": ["a", "b"]}\n{"text": "late train", "label": ["c"]}\n'
+    lines = '{"text": "tasty soup", "label": ["a", "b"]}\n{"text": "late train", "label": "c"}\n'
     good("fit", "-", "--format", "jsonl", "--out", tmp_path / "m", stdin=lines)
     result = good("score", tmp_path / "m", "-", "--format", "jsonl", stdin=lines)
     assert "100.0% of 2 texts right" in result.stdout
@@ -348,3 +357,15 @@ def test_nothing_heavy_is_imported(place: Path, triage: Path, tmp_path: Path, co
     command_line = [sys.executable, "-c", code, *map(str, arguments)]
     printed = subprocess.run(command_line, capture_output=True, check=True, text=True).stdout
     assert printed.splitlines()[-1] == "[]"
+
+
+def test_vectors_of_a_file_are_named_again(place: Path, tmp_path: Path) -> None:
+    words = sorted({word for line in EXAMPLES.splitlines() for word in line.replace(",", " ").split()})
+    table = np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32)
+    np.savez(tmp_path / "own.npz", words=np.array(words), vectors=table)
+    good("fit", place / "examples.csv", "--vectors", tmp_path / "own.npz", "--out", tmp_path / "m")
+    assert "may not name files" in error("explain", tmp_path / "m", "tasty soup")
+    answer = good("explain", tmp_path / "m", "the soup was tasty", "--vectors", tmp_path / "own.npz", "--json").stdout
+    assert json.loads(answer)["answer"] == "food"
+    rows = good("predict", tmp_path / "m", place / "examples.csv", "--vectors", tmp_path / "own.npz").stdout.splitlines()
+    assert len(rows) == 9

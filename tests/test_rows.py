@@ -150,6 +150,13 @@ def test_obvious_columns_are_found(tmp_path: Path, header: str, text: str, label
     assert read(source, labelled=False) == [row[text]]
 
 
+def test_a_column_without_a_name(tmp_path: Path) -> None:
+    source = write(tmp_path / "what?.csv", ",text,label\n0,a,x\n")
+    assert read(source) == [("a", "x")]
+    assert "what?.csv has no column 'b': it has , text, label." in problem(Source(source.path, text="b"))
+    assert read(Source(source.path, label="")) == [("a", "0")]
+
+
 def test_the_only_column_holds_the_texts(tmp_path: Path) -> None:
     assert read(write(tmp_path / "a.csv", "remark\nfine\n"), False) == ["fine"]
 
@@ -291,7 +298,7 @@ def test_bad_json_at_the_beginning(tmp_path: Path) -> None:
     assert "line 1 has no columns" in problem(write(tmp_path / "b.jsonl", "{}\n"))
 
 
-@pytest.mark.parametrize("label", ["null", '""', "[]", '{"a": 1}'])
+@pytest.mark.parametrize("label", ["null", '""', "[null]", '{"a": 1}'])
 def test_rows_without_a_label(tmp_path: Path, label: str) -> None:
     source = write(tmp_path / "a.jsonl", f'{{"text": "a", "label": "x"}}\n{{"text": "b", "label": {label}}}\n')
     assert "line 2 has" in problem(source, labelled=True)
@@ -401,6 +408,9 @@ def test_urls_that_nobody_reads() -> None:
     pytest.importorskip("pyarrow")
     with pytest.raises(SettingError, match=r"foo://a/b\.csv is no URL that can be read"):
         read(Source("foo://a/b.csv"))
+    with pytest.raises(SettingError) as caught:
+        read(Source("foo://someone:secret@a/b.csv"))
+    assert "secret" not in str(caught.value)
 
 
 def test_without_pyarrow_there_is_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def fit(out: Path, keep_examples: bool, vectors: str | None, language: str, **so
 @click.option("--workers", default=1, help="Processes on this machine.")
 @click.option("--backend", default="processes", help="processes, dask or ray.")
 @click.option("--address", help="Of the Dask scheduler (tcp://host:8786) or the Ray cluster (host:6379).")
-@click.option("--json", "as_json", is_flag=True, help="Without --out: print JSON lines, not CSV.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines, not CSV; with --out, the numbers of rows as JSON.")
 @vectors_option
 @quiet_option
 def predict(
@@ -115,7 +115,9 @@ def predict(
         quiet,
     )
     _say_skipped(outcome.skipped, outcome.problem)
-    if out:
+    if out and as_json:
+        click.echo(json.dumps({"out": str(out), **asdict(outcome)}))
+    elif out:
         earlier = f", {outcome.resumed:,} of them by an earlier run" if outcome.resumed else ""
         click.echo(f"{out}: {outcome.rows:,} texts answered{earlier}.")
 

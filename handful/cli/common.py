@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from errno import EPIPE
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ class Group(click.Group):
                 return super().invoke(context)
         except HandfulError as error:
             click.echo(f"Error: {error}", err=True)
+            context.exit(2)
+        except OSError as error:
+            if error.errno == EPIPE:  # whoever read the output has gone: click ends quietly
+                raise
+            place = f"{error.filename}: " if error.filename else ""
+            click.echo(f"Error: {place}{error.strerror or error}: check the place, its rights and its free space.", err=True)
             context.exit(2)
 
 

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.cluster
 OPTIONS = {"way": 3, "queries": 3, "episodes": 30, "validation_episodes": 2, "epochs": 6, "test_episodes": 20}
 TIMES = ("seconds", "peak_memory_mb", "resumed_from_epoch")
 PATIENCE = 240  # seconds for anything to happen
+FAREWELL = 10  # seconds for a process to end by itself
 ENVIRONMENT = {
     **os.environ,
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
@@ -88,7 +89,11 @@ def processes() -> Iterator[Callable[..., subprocess.Popen]]:
         for process in reversed(started):
             process.terminate()
         for process in started:
-            process.wait(PATIENCE)
+            try:
+                process.wait(FAREWELL)
+            except subprocess.TimeoutExpired:  # a Dask worker may wait for a scheduler that has gone
+                process.kill()
+                process.wait(PATIENCE)
 
 
 def test_dask_with_a_worker_killed_in_the_middle(grid: Path, serial: list[dict], tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ from handful.corpus import Corpus, make_corpus
 from handful.episodes import EpisodeSampler, EpisodeSpec
 from handful.evaluation import evaluate
 from handful.model import AT_ONCE, FewShotModel, ModelSettings
-from handful.parallel import one_torch_thread
-from handful.training import TrainingSettings, _restore_adam, _step
+from handful.parallel import torch_threads
+from handful.training import TrainingSettings, _step, restore_adam
 
 DIM, HIDDEN, CUT = 256, 25, 500
 
@@ -85,7 +85,7 @@ def measure(name: str, shape: Shape, rounds: int) -> None:
     tester = EpisodeSampler(corpus, classes, classes, spec, pool=sampler.training_pool)
     model = FewShotModel.initial(ModelSettings(), DIM).to_torch()
     learner = FewShotModel.initial(ModelSettings(), DIM).to_torch()
-    optimizer = _restore_adam(learner, TrainingSettings().learning_rate, {}, 0)
+    optimizer = restore_adam(learner.parameters, TrainingSettings().learning_rate, {}, 0)
 
     episode = sampler[0]
     documents = len(episode.support) + len(episode.query)
@@ -93,7 +93,7 @@ def measure(name: str, shape: Shape, rounds: int) -> None:
     train_yard, test_yard = (yardstick(documents, words, backward) for backward in (True, False))
 
     def train_episodes() -> None:
-        with one_torch_thread():
+        with torch_threads():
             for index in range(AT_ONCE):
                 _step(learner, optimizer, texts, sampler, [index])
 
@@ -141,10 +141,10 @@ def measure_algorithms(rounds: int) -> None:
             if representation == "attention" and head in ("maml", "finetune"):
                 continue  # the LSTM has no batch of parameters
             learner = FewShotModel.initial(settings, DIM).to_torch()
-            optimizer = _restore_adam(learner, 1e-3, {}, 0)
+            optimizer = restore_adam(learner.parameters, 1e-3, {}, 0)
 
             def update(learner: FewShotModel = learner, optimizer: object = optimizer, tasks: int = tasks) -> None:
-                with one_torch_thread():
+                with torch_threads():
                     _step(learner, optimizer, texts, sampler, range(tasks))
 
             update()

@@ -200,6 +200,14 @@ def test_real_reuters_end_to_end(tmp_path: Path) -> None:
     assert report["accuracy"] > 0.5  # chance is 0.2
 
 
+@pytest.mark.parametrize(
+    "script", sorted((Path(__file__).parent.parent / "benchmarks").glob("*.py")), ids=lambda path: path.stem
+)
+def test_every_benchmark_starts_and_has_help(script: Path) -> None:
+    result = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, check=True)
+    assert "usage:" in result.stdout
+
+
 def test_the_readme_examples_run(tmp_path: Path) -> None:
     readme = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
     classifier, meta = (block.split("```")[0] for block in readme.split("```python\n")[1:])

@@ -197,7 +197,7 @@ class FewShotClassifier:
         texts = check_texts(pool)
         if n < 1:
             raise SettingError(f"n is {n}: ask for 1 text at least.")
-        uncertain = _uncertainty(self.predict_proba(texts), self.kind_)
+        uncertain = uncertainty(self.predict_proba(texts), self.kind_)
         candidates = np.argsort(-uncertain, kind="stable")[: CANDIDATES * n]
         words = self.reader_.batches(texts[i] for i in candidates)
         vectors = [self.decision_.represent(part, self.generator_) for part in words]
@@ -303,7 +303,7 @@ def _difference(values: Floats) -> Floats:
     return values[..., 1] - values[..., 0]
 
 
-def _uncertainty(probabilities: Array, kind: str) -> Array:
+def uncertainty(probabilities: Array, kind: str) -> Array:
     """0 where the answer is certain, 1 where it could as well be another."""
     if kind != "one":
         return 1 - np.abs(2 * probabilities - 1).min(axis=1)  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ import numpy as np
 
 from .answers import Model, answer_cells, answered, batches_of
 from .errors import DataError, HandfulWarning
-from .estimator import CANDIDATES, FewShotClassifier, _uncertainty
+from .estimator import CANDIDATES, FewShotClassifier, uncertainty
 from .labels import Labels
 from .parallel import Pool
 from .progress import progress_bar, track
@@ -145,7 +145,7 @@ def suggest_rows(model: Model, source: Source, n: int = 10, quiet: bool = False)
     likely: list[tuple[float, Row]] = []
     with open_rows(source) as rows:
         for batch in _tracked(rows, "Looking", quiet):
-            doubts = _uncertainty(classifier.predict_proba([row.text for row in batch]), classifier.kind_)
+            doubts = uncertainty(classifier.predict_proba([row.text for row in batch]), classifier.kind_)
             likely += zip(doubts.tolist(), batch, strict=True)
             likely = nlargest(CANDIDATES * max(n, 1), likely, key=itemgetter(0))  # of equal ones the first, as a stable sort
     candidates = sorted((row for _, row in likely), key=attrgetter("number"))

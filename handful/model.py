@@ -67,6 +67,7 @@ class ModelSettings:
     positions: bool = False  # show attention and cnn where a word stands from head and tail, for relations
     signature: SignatureSettings = field(default_factory=SignatureSettings)
     vectors: str = "wordllama"
+    length: float = 1.0  # of a frequent word's vector in the tables; networks learn better from longer ones
     train_vectors: bool = False  # fine-tune the vectors of the training words, or the encoder they come from, too
     pool: Literal["source", "background"] = "source"  # whose word frequencies s(x) is made of
     longest: int = LONGEST
@@ -103,6 +104,8 @@ class ModelSettings:
             )
         if self.inner_steps < 1 or not self.inner_rate > 0 or self.hidden < 0:
             raise SettingError("MAML takes 1 inner step at least, of a rate above 0, and no fewer than 0 hidden units.")
+        if not 0 < self.length < float("inf"):
+            raise SettingError(f"A vector's length of {self.length} is nothing to learn from: choose one above 0 (--length).")
         if self.longest < 1:
             raise SettingError(f"A text cut after {self.longest} words has none: keep 1 at least (--longest).")
 

@@ -102,7 +102,7 @@ def _with_vectors(
         return corpus, corpus.contextual_texts(np.concatenate(vectors).astype(np.float32))
     if encoder:
         return corpus, _contextual(corpus, settings, encoder)
-    table = load_vectors(settings.vectors).lookup(corpus.vocabulary.words)
+    table = np.float32(settings.length) * load_vectors(settings.vectors).lookup(corpus.vocabulary.words)
     known = corpus.keep_words((table != 0).any(axis=1))
     return known, known.texts(table)
 

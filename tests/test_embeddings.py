@@ -13,6 +13,8 @@ from handful.embeddings.packed import PackedTable, pack_table
 from handful.embeddings.tables import MINILM, Preparation
 from handful.embeddings.wordllama import WordLlama
 from handful.errors import DataError, SettingError
+from handful.model import ModelSettings
+from handful.runs import Material, RunSettings, load_material
 
 ROWS = {"the": [1.0, 0.0, 2.0], "cat": [0.0, 3.0, 4.0], "sat": [-1.0, 1.0, 0.5], "née": [0.1, 0.2, 0.3]}
 WORD2VEC = "4 3\n" + "".join(f"{word} {' '.join(map(str, row))}\n" for word, row in ROWS.items())
@@ -111,16 +113,19 @@ def test_unknown_names_and_preparations() -> None:
 
 
 def test_words_without_a_vector_are_neither_counted_nor_attended_to(tmp_path: Path, lines) -> None:
-    from handful.runs import RunSettings, load_material
-
     data = lines('{"text": "the cat zzz", "label": 1}', '{"text": "sat zzz", "label": 2}')
     split = lines('{"train": [1], "val": [2], "test": []}', name="data.split.json")
     table = write(tmp_path / "table.txt", GLOVE)
-    from handful.model import ModelSettings
-
     material = load_material(RunSettings(data=str(data), split=str(split), model=ModelSettings(vectors=str(table))))
     assert material.corpus.words(0) == ["the", "cat"]
     assert material.corpus.word_counts().sum() == 3
+
+
+def test_a_model_says_how_long_its_vectors_are(demo: Material) -> None:
+    longer = load_material(RunSettings(model=ModelSettings(length=10)))
+    np.testing.assert_allclose(longer.texts.table, 10 * demo.texts.table, rtol=1e-6)
+    with pytest.raises(SettingError, match="length of 0"):
+        ModelSettings(length=0)
 
 
 def test_the_scale_of_a_packaged_table_is_the_one_that_would_be_computed() -> None:

@@ -41,6 +41,7 @@ MODEL_OPTIONS = options_of(
         default="wordllama",
         help="Tables joined by + (wordllama, minilm, paths), each with :raw, :unit or :centred; or contextual:ENCODER.",
     ),
+    click.option("--length", default=1.0, help="Of a frequent word's vector; networks learn better from longer ones (10)."),
     click.option("--train-vectors", is_flag=True, help="Fine-tune the vectors of the training words too, or the encoder."),
     click.option(
         "--signals", default="s,t", help="What the attention generator sees: some of s, t, f, u and r, joined by commas."

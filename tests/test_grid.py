@@ -16,12 +16,13 @@ from click.testing import CliRunner, Result
 from handful.bench.costs import budget_check, estimate_cells, makespan, parse_duration, read_costs
 from handful.bench.grid import PAPER_DATA, Cell, Selection, grid_names, load_cells, read_grid
 from handful.bench.results import append_result, locked, read_results, result_line
-from handful.bench.running import ACCURACIES, LOCK, RESULT, run_cell, run_grid
+from handful.bench.running import ACCURACIES, LOCK, RESULT, run_cell, run_grid, shared_material
 from handful.bench.tables import paper_figures
 from handful.cli import main
 from handful.errors import DataError, SettingError
 from handful.evaluation import paired_difference
 from handful.parallel import Failure, Pool, dependable_map
+from handful.runs import load_material
 
 TINY = {"way": 3, "queries": 3, "episodes": 3, "validation_episodes": 2, "epochs": 2, "test_episodes": 6}
 TIMES = ("seconds", "peak_memory_mb", "resumed_from_epoch")
@@ -29,6 +30,17 @@ TIMES = ("seconds", "peak_memory_mb", "resumed_from_epoch")
 
 def tiny_cell(preset: str = "our", **options: object) -> Cell:
     return Cell("demo", 1, "wordllama", preset, 0, tuple(sorted({**TINY, **options}.items())), "idf-rr")
+
+
+@pytest.mark.parametrize("options", [{"length": 10.0}, {"pool": "background"}, {"longest": 3}, {"vectors": "minilm"}], ids=str)
+def test_cells_share_material_only_if_it_is_the_same(options: dict[str, object]) -> None:
+    """What a cell gets from the cache is what it would have loaded."""
+    settings = tiny_cell("avg-rr", **options).settings
+    shared, loaded = shared_material(settings), load_material(settings)
+    np.testing.assert_array_equal(shared.texts.table, loaded.texts.table)
+    np.testing.assert_array_equal(shared.texts.rows, loaded.texts.rows)
+    assert (shared.background is None) == (loaded.background is None)
+    assert shared_material(tiny_cell("idf-rr", **options).settings) is shared
 
 
 def write_grid(folder: Path, presets: list[str], seeds: list[int], name: str = "tiny.json", **options: object) -> Path:

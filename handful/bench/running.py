@@ -51,7 +51,7 @@ def run_cell(cell: Cell, runs: Path, wait: bool = False) -> CellResult | None:
 def _measure(cell: Cell, folder: Path, runs: Path) -> CellResult:
     settings, begun, start = cell.settings, _epochs(folder), time.perf_counter()
     _forget_peak_memory()
-    material = _material(_material_settings(settings))
+    material = shared_material(settings)
     if not (folder / MODEL).exists():
         train_run(settings, folder, material, quiet=True)
     tested = evaluate_run(folder, episodes=cell.test_episodes, material=material, quiet=True)
@@ -91,17 +91,18 @@ def _rival_accuracies(cell: Cell, runs: Path) -> Values | None:
     return accuracies
 
 
-def _material_settings(settings: RunSettings) -> RunSettings:
-    """What of the settings decides data and vectors, so that cells with the same material share it."""
+def shared_material(settings: RunSettings) -> Material:
+    """Data and vectors, shared by cells one after the other as long as the settings that decide them are the same."""
     model = settings.model
     loaded = ModelSettings(
         representation=model.representation if model.trains_encoder else "mean",  # others read what the tables say
         vectors=model.vectors,
+        length=model.length,
         train_vectors=model.train_vectors,
         pool=model.pool,
         longest=model.longest,
     )
-    return replace(settings, seed=0, episode=EpisodeSpec(), training=TrainingSettings(), model=loaded)
+    return _material(replace(settings, seed=0, episode=EpisodeSpec(), training=TrainingSettings(), model=loaded))
 
 
 @lru_cache(maxsize=1)

@@ -34,7 +34,10 @@ from .training import TrainingSettings, meta_train
 VECTORS = "wordllama+minilm"
 SETTINGS = ModelSettings(head="universal", signals=("f", "u", "r"), vectors=VECTORS, pool="background", longest=120)
 TRAINING = TrainingSettings(learning_rate=3e-3, epochs=40, patience=20, validation_episodes=150)
-DATASETS = ("huffpost", "reuters", "20newsgroups", "amazon", "fewrel")
+DATASETS = ("huffpost", "reuters", "20newsgroups", "amazon-17", "fewrel-partial")
+DISTRACTED = ("huffpost", "reuters", "fewrel-partial")  # are there a second time, with words that say nothing of the class
+FILLER = "amazon-17"  # whose words those are: people talking
+WAYS = (2, 40)
 PER_CLASS = 150  # documents of a class: more say little more about words in general
 FOLDER = Path(str(files("handful") / "generator"))
 CLASSES = "classes.json"  # of each data set, those for training and those for validation
@@ -58,8 +61,9 @@ def make_generator(
     folder: Path, names: Sequence[str] = DATASETS, seed: int = 0, training: TrainingSettings = TRAINING, quiet: bool = False
 ) -> FewShotModel:
     """Meta-train a generator on data sets by name and write it to a folder; a run that was killed goes on where it stood."""
-    datasets = [load_dataset(name, FOLDER / CLASSES, SETTINGS.longest, skip_empty=True) for name in names]
-    ground = load_ground(datasets, SETTINGS, seed)
+    datasets = {name: load_dataset(name, FOLDER / CLASSES, SETTINGS.longest, skip_empty=True) for name in names}
+    distracted = [distract(datasets[name], datasets[FILLER].corpus, seed) for name in DISTRACTED if {name, FILLER} <= {*names}]
+    ground = load_ground([*datasets.values(), *distracted], SETTINGS, seed)
     model = FewShotModel.initial(SETTINGS, ground.texts.table.shape[1], seed)
     trained, history = meta_train(
         model,
@@ -128,9 +132,31 @@ def load_ground(datasets: Sequence[Dataset], settings: ModelSettings, seed: int 
 
     def sampler(part: str) -> MixedSampler:
         groups = [[number[f"{d.name}/{d.corpus.classes[i]}"] for i in getattr(d.split, part)] for d in datasets]
-        return MixedSampler(corpus, groups, pool, seed)
+        return MixedSampler(corpus, groups, pool, seed, WAYS)
 
     return Ground(corpus, corpus.texts(table), sampler("train"), sampler("val"))
+
+
+def distract(dataset: Dataset, filler: Corpus, seed: int = 0) -> Dataset:
+    """The same texts, each with a few words of some other text before or after it.
+
+    At one example a class a word that only this example has says little in such texts, and the generator learns how little.
+    """
+    rng, corpus = np.random.default_rng([seed, 2]), dataset.corpus
+
+    def distracted(document: int) -> list[str]:
+        words, other = corpus.words(document)[:MOST_WORDS], filler.words(int(rng.integers(len(filler))))
+        length = int(rng.integers(*FILLER_WORDS, endpoint=True))
+        begin = int(rng.integers(max(1, len(other) - length)))
+        stretch = other[begin : begin + length]
+        return stretch + words if rng.random() < 0.5 else words + stretch
+
+    labels = [corpus.classes[label] for label in corpus.labels]
+    texts = make_corpus((distracted(document) for document in range(len(corpus))), labels, corpus.classes)
+    return Dataset(f"{dataset.name}, distracted", texts, dataset.split)
+
+
+MOST_WORDS, FILLER_WORDS = 60, (3, 12)  # of a text that is distracted, and of what distracts
 
 
 def _some_documents(dataset: Dataset, rng: np.random.Generator) -> Iterator[tuple[int, list[str]]]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import needs_real_data
 
-from handful.corpus import ClassSplit, Corpus, Dataset, load_dataset
+from handful.corpus import ClassSplit, Corpus, Dataset, load_dataset, make_corpus
 from handful.decision import Lesson, Reader, Words, decide
 from handful.episodes import MixedSampler, SourcePool, background_frequencies, background_pool
 from handful.errors import SettingError
@@ -19,7 +19,17 @@ from handful.model import FewShotModel, ModelSettings
 from handful.signatures import Evidence, frequency_level, unevenness
 from handful.storage import load_checkpoint, save_checkpoint
 from handful.training import TrainingSettings
-from handful.universal import CLASSES, FOLDER, SETTINGS, VECTORS, calibrate, load_generator, load_ground, make_generator
+from handful.universal import (
+    CLASSES,
+    FOLDER,
+    SETTINGS,
+    VECTORS,
+    calibrate,
+    distract,
+    load_generator,
+    load_ground,
+    make_generator,
+)
 
 # Mixed episodes
 
@@ -139,6 +149,21 @@ def test_calibration_lowers_the_loss_on_other_classes(demo) -> None:
         return sum(fast.loss(fast.prepare(ground.texts, [ground.validation[i]]))[0].item() for i in range(12))
 
     assert loss(right) < 0.9 * loss(wrong)
+
+
+def test_distracting_words_come_before_or_after_a_text_and_change_nothing_else(demo) -> None:
+    dataset, filler = demo.dataset, make_corpus(["zip zap zop"], ["noise"])
+    again = distract(dataset, filler)
+    assert (again.corpus.labels == dataset.corpus.labels).all()
+    assert again.corpus.classes == dataset.corpus.classes
+    sides = set()
+    for document in range(len(dataset.corpus)):
+        words, text = again.corpus.words(document), dataset.corpus.words(document)[:60]
+        before = words[: len(words) - len(text)] + text == words
+        sides.add(before)
+        assert set(words[: -len(text)] if before else words[len(text) :]) <= {"zip", "zap", "zop"}
+    assert sides == {True, False}
+    assert again.corpus.words(5) == distract(dataset, filler).corpus.words(5)
 
 
 # The one that ships

@@ -43,8 +43,7 @@ class Subject:
     @cached_property
     def _run(self) -> tuple[RunSettings, FewShotModel]:
         settings, model = load_run(self.folder)
-        other = {"data": self.data, "split": self.split} if self.data else {}
-        return replace(settings, **other), model
+        return replace(settings, data=self.data, split=self.split) if self.data else settings, model
 
     @property
     def settings(self) -> RunSettings:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..figures import Figure
-from . import attention
+from . import attention, mismatch, words
 from .subject import NotApplicableError, Subject
 
 __all__ = ["ANALYSES", "Analysis", "NotApplicableError", "Subject"]
@@ -35,4 +35,6 @@ ANALYSES: dict[str, Analysis] = {
         attention.importance,
         "other runs (--against), such as cnn-proto with --data huffpost, and with --split fifty-seen",
     ),
+    "words": Analysis("The words of each class, by local mutual information.", words.figures),
+    "mismatch": Analysis("Words of the training classes that test classes lack, and the reverse.", mismatch.figures),
 }

@@ -150,10 +150,10 @@ def figures(subject: Subject) -> list[Figure]:
             "attention",
             "Which words the model looks at",
             f"Texts of {subject.material.dataset.name}, from classes the model {'saw some of' if trained else 'never saw'} in "
-            f"training, to be sorted after {shot} labelled example{'s' * (shot > 1)} of each of {way} classes. Each text stands "
-            "here three times: shaded by s(x), high for words that are rare in other texts; by t(x), high for words that occur "
-            "in the examples of few classes; and by the attention that the model makes of both, with which a word enters the "
-            f"decision. {SHADES} A word that has no vector stays blank.",
+            f"training, to be sorted after {shot} labelled example{'s' * (shot > 1)} of each of {way} classes. Each text "
+            "stands here three times: shaded by s(x), high for words that are rare in other texts; by t(x), high for words that "
+            "occur in the examples of few classes; and by the attention that the model makes of both, with which a word enters "
+            f"the decision. {SHADES} A word that has no vector stays blank.",
             f"{len(table.rows)} texts, each with its words shaded by s, by t and by attention.",
             table.numbers(),
             table.draw,

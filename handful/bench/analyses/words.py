@@ -25,20 +25,6 @@ MEASURE = (
     "P(word, class) · log(P(word, class) / (P(word) · P(class))), counted over all texts of all classes. Function words, signs "
     "and single letters are left out."
 )
-# Common lists of stop words also hold words such as bill, fire, interest and system, which are telling.
-FUNCTION_WORDS = frozenset(
-    """
-    about above after again against all almost also am among an and any anyone anything are around as at be because been before
-    being below between both but by ca can cannot could did do does doing done down during each either else enough etc even ever
-    every few for from further get gets getting got had has have having he hence her here hers herself him himself his how however
-    if in indeed instead into is it its itself just least less let like may maybe me might more most much must my myself neither
-    never no nor not nothing now of off often on once one only onto or other others our ours ourselves out over own per perhaps
-    quite rather really same shall she should since so some someone something such than that the their theirs them themselves then
-    there therefore these they this those though through thus to too toward towards two under unless until up upon us very via was
-    we well were what whatever when where whether which while who whole whom whose why will with within without wo would yes yet
-    you your yours yourself yourselves
-    """.split()
-)
 Scores = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -49,9 +35,15 @@ def paper_words() -> dict[str, list[str]]:
     return listed
 
 
+@cache
+def function_words() -> frozenset[str]:
+    """Words that only hold others together. Common lists of stop words also have bill, fire, interest: telling ones."""
+    return frozenset((files(__package__) / "function_words.txt").read_text("utf-8").split())
+
+
 def telling(word: str) -> bool:
     """Whether a word can say something about a class: no function word, sign, ending or single letter."""
-    return len(word) > 1 and word[0].isalnum() and not set("'’") & set(word) and word not in FUNCTION_WORDS
+    return len(word) > 1 and word[0].isalnum() and not set("'’") & set(word) and word not in function_words()
 
 
 def class_words(corpus: Corpus, most: int = MOST) -> tuple[list[list[str]], Scores]:

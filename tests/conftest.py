@@ -10,7 +10,8 @@ import pytest
 
 from handful.corpus import Corpus, Dataset, load_dataset, make_corpus
 from handful.episodes import EpisodeSampler, EpisodeSpec
-from handful.runs import Material, RunSettings, load_material
+from handful.runs import Material, RunSettings, load_material, train_run
+from handful.training import TrainingSettings
 
 REAL_DATA = os.environ.get("HANDFUL_DATA", "")
 needs_real_data = pytest.mark.skipif(not REAL_DATA, reason="HANDFUL_DATA names no folder with the benchmark files")
@@ -27,6 +28,15 @@ def _one_thread() -> None:
 @pytest.fixture(scope="session")
 def demo() -> Material:
     return load_material(RunSettings())
+
+
+@pytest.fixture(scope="session")
+def demo_run(demo: Material, tmp_path_factory) -> Path:
+    """The folder of a run that was hardly trained."""
+    folder = tmp_path_factory.mktemp("runs") / "demo"
+    training = TrainingSettings(epochs=1, episodes=2, validation_episodes=2)
+    train_run(RunSettings(training=training), folder, demo, quiet=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -198,13 +198,13 @@ def _pool(axes: Any, story: Story, left: float, top: float, right: float, bottom
     _heading(axes, left + 10, top, "Source pool: texts seen in training", size)
     x, y = left + 10, top + 52.0
     for number, name in enumerate(story.pool_classes):
-        width = text_width(name, SMALL) + 10
-        if x + width > right - 10:
-            x, y = left + 10, y + 19
-        last = y + 19 > bottom - 6 and x + width + 40 > right - 10
-        if last and number + 1 < len(story.pool_classes):
-            axes.text(x + 2, y, f"+ {len(story.pool_classes) - number}", fontsize=SMALL)
+        width, rest = text_width(name, SMALL) + 10, len(story.pool_classes) - number
+        room = right - 10 - x
+        if y + 19 > bottom - 6 and room < width + 40 * (rest > 1):  # the last row keeps room for a number
+            axes.text(x + 2, y, f"+ {rest}", fontsize=SMALL)
             return
+        if room < width:
+            x, y = left + 10, y + 19
         x += _chip(axes, x, y, name, COLOURS[0]) + 6
 
 

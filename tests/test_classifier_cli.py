@@ -364,7 +364,9 @@ def test_vectors_of_a_file_are_named_again(place: Path, tmp_path: Path) -> None:
     table = np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32)
     np.savez(tmp_path / "own.npz", words=np.array(words), vectors=table)
     good("fit", place / "examples.csv", "--vectors", tmp_path / "own.npz", "--out", tmp_path / "m")
-    assert "may not name files" in error("explain", tmp_path / "m", "tasty soup")
+    sentence = error("explain", tmp_path / "m", "tasty soup")
+    assert "may not name files" in sentence
+    assert "(--vectors PATH)" in sentence
     answer = good("explain", tmp_path / "m", "the soup was tasty", "--vectors", tmp_path / "own.npz", "--json").stdout
     assert json.loads(answer)["answer"] == "food"
     rows = good("predict", tmp_path / "m", place / "examples.csv", "--vectors", tmp_path / "own.npz").stdout.splitlines()

@@ -299,6 +299,9 @@ def test_several_labels_a_text(tmp_path: Path) -> None:
         (["a", "b"], "ab", "not a list"),
         (["a", "b"], [["x", 1], ["y"]], "Some labels are strings"),
         (["a", "b"], [[["x"]], ["y"]], r"Label 0 is \['x'\]"),
+        (["a", "b"], ["x", ["y"]], "neither one for each text nor a list for each"),
+        (["a", "b"], [["x", "z"], "y"], "neither one for each text nor a list for each"),
+        (["a", "b"], [np.array(["x"]), np.array(["y", "z"])], "neither one for each text nor a list for each"),
     ],
 )
 def test_bad_examples_get_a_sentence(texts, labels, sentence: str | None) -> None:

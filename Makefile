@@ -1,6 +1,6 @@
 # make demo   the main job, from nothing to a result
 # make test   formatter, linter, types, import direction, tests
-# make test-all   the tests that need a local Dask and a local Ray cluster
+# make test-all   the tests that need a local Dask and a local Ray cluster, and those of the core install in a fresh environment
 
 VENV := .venv
 PYTHON ?= python3
@@ -31,6 +31,7 @@ $(CLUSTERS): $(READY)
 
 test-all: $(CLUSTERS)
 	$(BIN)/pytest -m cluster tests/cluster
+	$(BIN)/pytest -m install -s tests/install
 
 format: $(READY)
 	$(BIN)/ruff format .

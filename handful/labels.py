@@ -101,7 +101,7 @@ def _array(y: Any) -> Array:
     try:
         return np.asarray(y)
     except ValueError as error:  # rows of different lengths
-        raise DataError("The labels are neither one for each text nor a list for each: make all the one, or all the other.") from error
+        raise DataError("The labels are neither one for each text nor a list for each: make all one, or all lists.") from error
 
 
 def _check_one(y: Any) -> Array:

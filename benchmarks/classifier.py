@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -355,29 +355,28 @@ def first_answer(peer: str) -> None:
 
 def run(job: Job) -> Iterator[Result]:
     """The results of a job, each as soon as it is there."""
-    if not job.data:
-        for number in job.draws:
-            start = time.perf_counter()
-            _process("--first-answer", job.peer, job.threads).communicate()
-            seconds = time.perf_counter() - start
-            place = (job.peer, job.threads, job.data, job.shots, job.queries, job.seed, number)
-            yield Result(*place, first_answer_seconds=seconds, versions=versions())
+    if job.data:
+        for line in _lines_of(job, "--work", json.dumps(asdict(job))):
+            if line.startswith("{"):  # libraries may say something too
+                yield Result(**json.loads(line))
         return
-    process = _process("--work", json.dumps(asdict(job)), job.threads)
-    assert process.stdout is not None  # noqa: S101 - it is a pipe
-    for line in process.stdout:
-        if line.startswith("{"):  # libraries may say something too
-            yield Result(**json.loads(line))
-    if process.wait():
-        raise SystemExit(f"{job.peer} failed on {job.data} with {job.shots} shots: see above.")
+    for number in job.draws:
+        start = time.perf_counter()
+        list(_lines_of(job, "--first-answer", job.peer))
+        seconds = time.perf_counter() - start
+        place = (job.peer, job.threads, job.data, job.shots, job.queries, job.seed, number)
+        yield Result(*place, first_answer_seconds=seconds, versions=versions())
 
 
-def _process(option: str, value: str, threads: int) -> subprocess.Popen[str]:
-    bounds = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+def _lines_of(job: Job, *options: str) -> Iterator[str]:
+    """What this script prints in a process of its own, without network."""
+    bounds = {name: str(job.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     environment = {**os.environ, **bounds, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    return subprocess.Popen(
-        [sys.executable, "-W", "ignore", __file__, option, value], env=environment, stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-W", "ignore", __file__, *options]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        yield from process.stdout or ()
+    if process.returncode:
+        raise SystemExit(f"{job.peer} failed with {process.returncode}: see above; what was measured before is kept.")
 
 
 def read_results(path: Path) -> list[Result]:
@@ -406,7 +405,7 @@ def jobs(arguments: argparse.Namespace, done: set[tuple[Any, ...]]) -> Iterator[
             place = (job.peer, job.threads, job.data, job.shots, job.queries, job.seed)
             missing = tuple(number for number in job.draws if (*place, number) not in done)
             if missing:
-                yield Job(**{**asdict(job), "draws": missing})
+                yield replace(job, draws=missing)
 
 
 # The table
@@ -478,9 +477,7 @@ def main() -> None:
         for result in run(job):
             with arguments.out.open("a") as stream:
                 stream.write(json.dumps(asdict(result)) + "\n")
-            print(
-                f"{result.peer} {result.data} {result.shots}-shot, draw {result.draw}: {result.accuracy:.3f}", file=sys.stderr
-            )
+            print(result, file=sys.stderr)
     results = read_results(arguments.out)
     for data in arguments.data:
         print(table(results, data))

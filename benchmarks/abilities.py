@@ -63,7 +63,7 @@ class Bench:
         """The draw of that number, of these classes."""
         members = np.flatnonzero(np.isin(self.material.labels, classes))
         labels = self.material.labels[members]
-        chosen = draw(labels, shots, shots, self.queries, self.seed, number)
+        chosen = draw(labels, shots, self.queries, self.seed, number)
         texts = [self.material.texts[i] for i in members]
         support, query = ([texts[i] for i in part] for part in (chosen.support, chosen.query))
         return Task(support, labels[chosen.support], query, labels[chosen.query])
@@ -153,7 +153,7 @@ def suggest(bench: Bench, pool: int, rounds: int) -> Iterator[list[str]]:
 def label_curves(bench: Bench, number: int, pool: int, rounds: int) -> list[list[float]]:
     """Accuracy after each round, by suggest and at random, from the same start with the same pool."""
     every = len(bench.material.classes)
-    start = draw(bench.material.labels, 1, 1, bench.queries + pool, bench.seed, number)
+    start = draw(bench.material.labels, 1, bench.queries + pool, bench.seed, number)
     query, reserve = start.query[: bench.queries], start.query[bench.queries :]
     texts, labels = np.array(bench.material.texts, object), bench.material.labels
     curves = []

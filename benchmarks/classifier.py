@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -41,6 +42,7 @@ from handful.streams import read_lines
 from handful.universal import CLASSES, FOLDER, VECTORS
 
 THREADS = 2
+MOST_SHOTS = 10
 COLD_RUNS = 3  # of which the median counts
 RATE_SECONDS = 2.0  # for how long texts are answered to measure the rate
 AT_ONCE = 1000  # short texts in one call
@@ -94,11 +96,11 @@ class Draw:
     query: np.ndarray[Any, Any]
 
 
-def draw(labels: np.ndarray[Any, Any], shots: int, most_shots: int, queries: int, *seed: int) -> Draw:
-    """So many examples of each class; the queries are the same for any number of shots up to the most."""
+def draw(labels: np.ndarray[Any, Any], shots: int, queries: int, *seed: int) -> Draw:
+    """So many examples of each class; the queries are the same for any number of shots up to MOST_SHOTS."""
     rng = np.random.default_rng(seed)
     members = [rng.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
-    rest = np.concatenate([positions[most_shots:] for positions in members])
+    rest = np.concatenate([positions[MOST_SHOTS:] for positions in members])
     return Draw(np.concatenate([positions[:shots] for positions in members]), rng.permutation(rest)[:queries])
 
 
@@ -249,7 +251,6 @@ class Job:
     threads: int
     data: str = ""
     shots: int = 0
-    most_shots: int = 0
     queries: int = 0
     seed: int = 0
     draws: tuple[int, ...] = ()
@@ -290,7 +291,7 @@ def work(job: Job) -> Iterator[Result]:
     material, classifier = load_texts(job.data), PEERS[job.peer].make()
     names = np.array(material.classes)[material.labels]
     for number in job.draws:
-        chosen = draw(material.labels, job.shots, job.most_shots, job.queries, job.seed, number)
+        chosen = draw(material.labels, job.shots, job.queries, job.seed, number)
         support, query = ([material.texts[i] for i in part] for part in (chosen.support, chosen.query))
         if number == job.draws[0]:
             warm_up(classifier)
@@ -357,8 +358,7 @@ def run(job: Job) -> Iterator[Result]:
     """The results of a job, each as soon as it is there."""
     if job.data:
         for line in _lines_of(job, "--work", json.dumps(asdict(job))):
-            if line.startswith("{"):  # libraries may say something too
-                yield Result(**json.loads(line))
+            yield Result(**json.loads(line))
         return
     for number in job.draws:
         start = time.perf_counter()
@@ -396,11 +396,7 @@ def jobs(arguments: argparse.Namespace, done: set[tuple[Any, ...]]) -> Iterator[
         cold = Job(peer, arguments.threads, draws=tuple(range(COLD_RUNS)))
         draws = range(arguments.slow_draws if PEERS[peer].slow else arguments.draws)
         rest = (arguments.queries, arguments.seed, tuple(draws))
-        shots = [
-            Job(peer, arguments.threads, data, number, max(arguments.shots), *rest)
-            for data in arguments.data
-            for number in arguments.shots
-        ]
+        shots = [Job(peer, arguments.threads, data, number, *rest) for data in arguments.data for number in arguments.shots]
         for job in (cold, *shots):
             place = (job.peer, job.threads, job.data, job.shots, job.queries, job.seed)
             missing = tuple(number for number in job.draws if (*place, number) not in done)
@@ -450,8 +446,8 @@ def cells(values: Iterable[str]) -> str:
     return f"| {' | '.join(values)} |"
 
 
-def main() -> None:
-    """Measure what is missing, then print the tables."""
+def parse() -> argparse.Namespace:
+    """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     listed = {"type": lambda value: value.split(",")}
     parser.add_argument("--data", default=["huffpost:val"], **listed, help="Data sets, with commas.")
@@ -466,21 +462,36 @@ def main() -> None:
     parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--first-answer", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if max(arguments.shots) > MOST_SHOTS or not set(arguments.peers) <= set(PEERS):
+        parser.error(f"Shots are {MOST_SHOTS} at most, and peers are {', '.join(PEERS)}.")
+    return arguments
+
+
+def main() -> None:
+    """Measure what is missing, then print the tables; or do the part of one process."""
+    arguments = parse()
     if arguments.first_answer:
         first_answer(arguments.first_answer)
-        return
-    if arguments.work:
-        for result in work(Job(**json.loads(arguments.work))):
-            print(json.dumps(asdict(result)), flush=True)
-        return
-    for job in jobs(arguments, {result.key for result in read_results(arguments.out)}):
-        for result in run(job):
-            with arguments.out.open("a") as stream:
-                stream.write(json.dumps(asdict(result)) + "\n")
-            print(result, file=sys.stderr)
-    results = read_results(arguments.out)
+    elif arguments.work:
+        results_only = sys.stdout
+        with redirect_stdout(sys.stderr):  # what libraries print
+            for result in work(Job(**json.loads(arguments.work))):
+                print(json.dumps(asdict(result)), file=results_only, flush=True)
+    else:
+        for job in jobs(arguments, {result.key for result in read_results(arguments.out)}):
+            for result in run(job):
+                with arguments.out.open("a") as stream:
+                    stream.write(json.dumps(asdict(result)) + "\n")
+                print(result, file=sys.stderr)
+        print_tables(arguments)
+
+
+def print_tables(arguments: argparse.Namespace) -> None:
+    """Of the results that were measured in this way."""
+    results = [result for result in read_results(arguments.out) if result.threads == arguments.threads]
+    alike = [one for one in results if not one.data or (one.queries, one.seed) == (arguments.queries, arguments.seed)]
     for data in arguments.data:
-        print(table(results, data))
+        print(table(alike, data))
 
 
 if __name__ == "__main__":

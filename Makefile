@@ -1,6 +1,6 @@
 # make demo   the main job, from nothing to a result
 # make test   formatter, linter, types, import direction, tests
-# make test-all   the tests that need a local Dask and a local Ray cluster, or a browser
+# make test-all   the tests on a local Dask and Ray cluster, in a browser, and of the core install in a fresh environment
 
 VENV := .venv
 PYTHON ?= python3
@@ -39,6 +39,7 @@ $(BROWSER): $(READY)
 test-all: $(CLUSTERS) $(BROWSER)
 	$(BIN)/pytest -m cluster tests/cluster
 	$(BIN)/pytest -m browser tests/browser
+	$(BIN)/pytest -m install -s tests/install
 
 format: $(READY)
 	$(BIN)/ruff format .

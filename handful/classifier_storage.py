@@ -172,7 +172,7 @@ def _settings(folder: Path, values: dict[str, Any], vectors: str | None) -> dict
     if vectors is None and not all(part.split(":")[0] in PACKAGED for part in named.split("+")):
         raise ModelError(
             f"{folder} was fitted with the vectors {named!r}, and a model may not name files: if you trust that file, load "
-            "with vectors=PATH."
+            "with vectors=PATH (--vectors PATH)."
         )
     return {**values, "vectors": vectors or named}
 

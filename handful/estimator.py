@@ -10,8 +10,9 @@ import inspect
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,7 +28,8 @@ from .text import tokenize, words_of
 from .universal import FOLDER, VECTORS, load_generator
 
 Array = np.ndarray[Any, Any]
-CANDIDATES = 20  # texts looked at for each one that is suggested
+Item = TypeVar("Item")
+CANDIDATES = 2000  # texts of a pool that stand for all of it when some are to be suggested
 
 
 class FewShotClassifier:
@@ -193,17 +195,18 @@ class FewShotClassifier:
             yield WordPart(text[word.start : word.end], word.start, word.end, share, tuple(contributions))
 
     def suggest(self, pool: Iterable[str], n: int = 10) -> Ints:
-        """Positions of the n texts of the pool to label next: those it is unsure of, and that differ from one another."""
+        """Positions of the n texts of the pool to label next: together they stand for those that it is unsure of.
+
+        Of a large pool an even sample is looked at.
+        """
         texts = check_texts(pool)
         if n < 1:
             raise SettingError(f"n is {n}: ask for 1 text at least.")
-        uncertain = uncertainty(self.predict_proba(texts), self.kind_)
-        candidates = np.argsort(-uncertain, kind="stable")[: CANDIDATES * n]
-        words = self.reader_.batches(texts[i] for i in candidates)
-        vectors = [self.decision_.represent(part, self.generator_) for part in words]
-        if not vectors:
-            return np.empty(0, np.int64)
-        return candidates[spread_out(np.concatenate(vectors), uncertain[candidates], n)]
+        candidates = np.array(even_sample(range(len(texts)), max(CANDIDATES, n)), np.int64)
+        chosen = [texts[i] for i in candidates]
+        uncertain = uncertainty(self.predict_proba(chosen), self.kind_)
+        vectors = [self.decision_.represent(words, self.generator_) for words in self.reader_.batches(chosen)]
+        return candidates[representatives(np.concatenate(vectors), uncertain, n)] if vectors else candidates
 
     # Keeping it
 
@@ -311,16 +314,32 @@ def uncertainty(probabilities: Array, kind: str) -> Array:
     return 1 - (best[:, -1] - best[:, -2])  # type: ignore[no-any-return]
 
 
-def spread_out(vectors: Floats, values: Array, n: int) -> Ints:
-    """Positions of n vectors, one after the other that with the greatest value times its distance to those before."""
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), TINY)
-    nearest = np.ones(len(unit))  # cosine distance to the nearest one chosen
+def even_sample(items: Iterable[Item], most: int) -> list[Item]:
+    """The items in order if they are not too many, otherwise so many of them, each as likely as another, always the same."""
+    rng, kept = np.random.default_rng(0), list[tuple[int, Item]]()
+    for number, item in enumerate(items):
+        place = number if number < most else int(rng.integers(number + 1))
+        if place < most:
+            kept[place : place + 1] = [(number, item)]
+    return [item for _, item in sorted(kept, key=itemgetter(0))]
+
+
+def representatives(vectors: Floats, weights: Array, n: int) -> Ints:
+    """Positions of n vectors, one after the other that which adds most to the likeness of every vector to its nearest one.
+
+    The likeness of two vectors is their cosine, without their mean and not below 0; a vector counts by its weight.
+    """
+    centred = vectors - vectors.mean(axis=0)
+    unit = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), TINY)
+    alike = np.maximum(unit @ unit.T, 0)  # (vectors, vectors)
+    weights, nearest = weights.astype(np.float32), np.zeros(len(unit), np.float32)
     left, chosen = np.ones(len(unit), bool), []
     for _ in range(min(n, len(unit))):
-        best = int(np.argmax(np.where(left, values * nearest, -1)))
+        gain = weights @ np.maximum(alike - nearest[:, None], 0)
+        best = int(np.argmax(np.where(left, gain, -1)))
         chosen.append(best)
         left[best] = False
-        nearest = np.minimum(nearest, np.maximum(1 - unit @ unit[best], 0))
+        nearest = np.maximum(nearest, alike[:, best])
     return np.array(chosen, np.int64)
 
 

@@ -36,7 +36,7 @@ class Labels:
         if len(y) and all(isinstance(labels, (list, tuple, set, frozenset)) for labels in y):
             _check_one([label for labels in y for label in labels])
             return cls("lists", [sorted(set(labels)) for labels in y])
-        array = np.asarray(y)
+        array = _array(y)
         if array.ndim == 2 and array.shape[1] > 1:
             if not np.isin(array, (0, 1)).all():
                 raise DataError("A matrix of labels should hold 0 and 1 only: a row a text, a column a class.")
@@ -95,6 +95,13 @@ class Examples:
 
 def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
+
+
+def _array(y: Any) -> Array:
+    try:
+        return np.asarray(y)
+    except ValueError as error:  # rows of different lengths
+        raise DataError("The labels are neither one for each text nor a list for each: make all one, or all lists.") from error
 
 
 def _check_one(y: Any) -> Array:

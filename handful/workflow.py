@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from heapq import nlargest
-from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ import numpy as np
 
 from .answers import Model, answer_cells, answered, batches_of
 from .errors import DataError, HandfulWarning
-from .estimator import CANDIDATES, FewShotClassifier, uncertainty
+from .estimator import CANDIDATES, FewShotClassifier, even_sample
 from .labels import Labels
 from .parallel import Pool
 from .progress import progress_bar, track
@@ -140,15 +138,10 @@ class Suggestion:
 
 
 def suggest_rows(model: Model, source: Source, n: int = 10, quiet: bool = False) -> tuple[list[Suggestion], Rows]:
-    """The n rows of a source to label next: the same as `suggest` gives for all texts, of which only the likely are kept."""
+    """The n rows of a source to label next: the same as `suggest` gives for all texts, of which only a sample is kept."""
     classifier = model.load()
-    likely: list[tuple[float, Row]] = []
     with open_rows(source) as rows:
-        for batch in _tracked(rows, "Looking", quiet):
-            doubts = uncertainty(classifier.predict_proba([row.text for row in batch]), classifier.kind_)
-            likely += zip(doubts.tolist(), batch, strict=True)
-            likely = nlargest(CANDIDATES * max(n, 1), likely, key=itemgetter(0))  # of equal ones the first, as a stable sort
-    candidates = sorted((row for _, row in likely), key=attrgetter("number"))
+        candidates = even_sample((row for batch in _tracked(rows, "Looking", quiet) for row in batch), max(CANDIDATES, n))
     chosen = [candidates[i] for i in classifier.suggest([row.text for row in candidates], n)]
     cells = answer_cells(model, False, 0, [row.text for row in chosen]) if chosen else []
     return [Suggestion(row.number, row.text, *answer) for row, answer in zip(chosen, cells, strict=True)], rows

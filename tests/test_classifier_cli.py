@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from safetensors.numpy import load_file, save_file
 
 from handful import FewShotClassifier
 from handful.cli import main
@@ -169,20 +171,71 @@ def test_predict_errors(place: Path, triage: Path, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("damage", ["truncated", "not json", "newer", "no tensors"])
+def change_tensor(folder: Path, change: Callable[[np.ndarray], np.ndarray]) -> None:
+    arrays = load_file(folder / "model.safetensors")
+    save_file({**arrays, "weights": change(arrays["weights"])}, folder / "model.safetensors")
+
+
+def change_bytes(path: Path, change: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(change(path.read_bytes()))
+
+
+def lead_out(folder: Path) -> None:
+    (folder / "words.json").rename(folder.parent / "elsewhere.json")
+    (folder / "words.json").symlink_to(folder.parent / "elsewhere.json")
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda folder: change_bytes(folder / "model.safetensors", lambda content: content[:-100]),
+    "oversized": lambda folder: change_bytes(
+        folder / "model.safetensors", lambda content: content.replace(b"[512,3]", b"[512,9]")
+    ),
+    "not a number": lambda folder: change_tensor(folder, lambda weights: weights * np.float32(np.nan)),
+    "wrong shape": lambda folder: change_tensor(folder, lambda weights: weights.T.copy()),
+    "no tensors": lambda folder: (folder / "model.safetensors").unlink(),
+    "leads out": lead_out,
+    "not json": lambda folder: (folder / "config.json").write_text("{"),
+    "newer": lambda folder: change_bytes(
+        folder / "config.json", lambda content: json.dumps(json.loads(content) | {"format": 99}).encode()
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_classifier_is_one_sentence(place: Path, tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "m"
     good("fit", place / "examples.csv", "--out", folder)
-    if damage == "truncated":
-        (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-100])
-    elif damage == "not json":
-        (folder / "config.json").write_text("{")
-    elif damage == "newer":
-        (folder / "config.json").write_text(json.dumps(json.loads((folder / "config.json").read_text()) | {"format": 99}))
-    else:
-        (folder / "model.safetensors").unlink()
+    before = (folder / "model.safetensors").read_bytes(), (folder / "config.json").read_bytes()
+    DAMAGES[damage](folder)
+    after = [path.read_bytes() if path.exists() else b"" for path in (folder / "model.safetensors", folder / "config.json")]
+    assert damage == "leads out" or tuple(after) != before
     for command in (("predict", folder, place / "inbox.csv"), ("explain", folder, "x"), ("inspect", folder)):
         assert str(folder) in error(*command)
+
+
+HOSTILE = [
+    "",
+    "x " * 5_000_000,
+    "\x01\x1b[31m",
+    "half \ud800 a pair",
+    "🎉👍🏽",
+    "‮שלום العالم",
+    "nul \x00 inside",
+    "again " * 100_000,
+]
+
+
+def test_hostile_texts_at_the_command_line(triage: Path, tmp_path: Path) -> None:
+    rows = [{"text": text, "label": "odd"} for text in HOSTILE] + [{"text": "a tasty soup", "label": "food"}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    good("fit", tmp_path / "in.jsonl", "--out", tmp_path / "m")
+    for command in ("score", "suggest"):
+        good(command, triage, tmp_path / "in.jsonl", "--json")
+    answers = good("predict", triage, tmp_path / "in.jsonl", "--json").stdout.splitlines()
+    assert len(answers) == len(rows)
+    assert json.loads(answers[-1])["label"] == "food"
+    for text in HOSTILE:
+        json.loads(good("explain", triage, "-", "--json", stdin=text.encode("utf-8", "surrogatepass")).stdout)
 
 
 # score
@@ -364,7 +417,9 @@ def test_vectors_of_a_file_are_named_again(place: Path, tmp_path: Path) -> None:
     table = np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32)
     np.savez(tmp_path / "own.npz", words=np.array(words), vectors=table)
     good("fit", place / "examples.csv", "--vectors", tmp_path / "own.npz", "--out", tmp_path / "m")
-    assert "may not name files" in error("explain", tmp_path / "m", "tasty soup")
+    sentence = error("explain", tmp_path / "m", "tasty soup")
+    assert "may not name files" in sentence
+    assert "(--vectors PATH)" in sentence
     answer = good("explain", tmp_path / "m", "the soup was tasty", "--vectors", tmp_path / "own.npz", "--json").stdout
     assert json.loads(answer)["answer"] == "food"
     rows = good("predict", tmp_path / "m", place / "examples.csv", "--vectors", tmp_path / "own.npz").stdout.splitlines()

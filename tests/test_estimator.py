@@ -26,6 +26,7 @@ from handful import FewShotClassifier
 from handful.corpus import find_data
 from handful.decision import Lesson, Reader, _left_out, decide, left_out_vectors
 from handful.errors import DataError, HandfulError, HandfulWarning, ModelError, SettingError
+from handful.estimator import even_sample, representatives
 from handful.functional import one_hot, ridge_left_out, ridge_weights
 from handful.signatures import Evidence
 from handful.universal import VECTORS, load_generator
@@ -141,6 +142,30 @@ def test_suggest_wants_what_it_does_not_know(fitted: FewShotClassifier) -> None:
     assert fitted.suggest([], 3).shape == (0,)
     with pytest.raises(SettingError, match="1 text at least"):
         fitted.suggest(pool, 0)
+
+
+def test_representatives_stand_for_all_and_count_by_weight() -> None:
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(4), [40, 20, 10, 5])
+    vectors = (10 * np.eye(4, 16)[groups] + rng.normal(size=(75, 16))).astype(np.float32)
+    assert groups[representatives(vectors, np.ones(75), 4)].tolist() == [0, 1, 2, 3]
+    assert groups[representatives(vectors, np.where(groups == 3, 100.0, 1.0), 1)].tolist() == [3]
+    assert sorted(representatives(vectors, np.zeros(75), 100)) == list(range(75))
+
+
+def test_an_even_sample_is_of_all_in_order_and_always_the_same() -> None:
+    assert even_sample("abc", 3) == ["a", "b", "c"]
+    drawn = even_sample(range(10_000), 500)
+    assert drawn == sorted(set(drawn)) == even_sample(iter(range(10_000)), 500)
+    assert abs(np.mean(drawn) - 5000) < 400  # four standard deviations are 520
+
+
+def test_a_large_pool_is_looked_at_in_a_sample(fitted: FewShotClassifier, monkeypatch) -> None:
+    monkeypatch.setattr("handful.estimator.CANDIDATES", 5)
+    chosen = fitted.suggest(QUERIES, 3)
+    assert len(set(chosen.tolist())) == 3
+    assert set(chosen.tolist()) <= set(even_sample(range(len(QUERIES)), 5))
+    assert sorted(fitted.suggest(QUERIES, 8)) == even_sample(range(len(QUERIES)), 8)
 
 
 # Leave-one-out
@@ -299,6 +324,9 @@ def test_several_labels_a_text(tmp_path: Path) -> None:
         (["a", "b"], "ab", "not a list"),
         (["a", "b"], [["x", 1], ["y"]], "Some labels are strings"),
         (["a", "b"], [[["x"]], ["y"]], r"Label 0 is \['x'\]"),
+        (["a", "b"], ["x", ["y"]], "neither one for each text nor a list for each"),
+        (["a", "b"], [["x", "z"], "y"], "neither one for each text nor a list for each"),
+        (["a", "b"], [np.array(["x"]), np.array(["y", "z"])], "neither one for each text nor a list for each"),
     ],
 )
 def test_bad_examples_get_a_sentence(texts, labels, sentence: str | None) -> None:

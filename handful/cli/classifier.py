@@ -194,7 +194,7 @@ def _standard_input() -> str:
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, with the row and the present answer.")
 @quiet_option
 def suggest(model: Path, number: int, vectors: str | None, as_json: bool, quiet: bool, **source: Any) -> None:
-    """Choose the unlabelled texts that are worth labelling next: those it is unsure of, and that differ from one another.
+    """Choose the unlabelled texts that are worth labelling next: together they stand for those that it is unsure of.
 
     Prints CSV with an empty column to fill in, ready for handful fit.
 

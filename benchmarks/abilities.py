@@ -1,0 +1,201 @@
+"""What FewShotClassifier is good for beyond answers: probabilities, saying that it does not know, choosing what to label next.
+
+python benchmarks/abilities.py --data huffpost:val
+python benchmarks/abilities.py --data clinc150 --measure scope,episodes --repeats 50
+
+episodes     5 classes and all, 1 and 5 shots: accuracy, and its paired difference to frequency weights + ridge, same vectors
+calibration  expected calibration error of predict_proba in ten bins, over all classes
+scope        half of the classes are unknown to it: how well the largest probability tells texts of known classes from others
+             (area under the ROC curve), and what reject_below does to both
+suggest      from one example a class on, as many more a round, chosen by suggest or at random: accuracy and paired difference
+
+Data sets are named as for benchmarks/classifier.py. Intervals are 95 % over the repeats, each with its own examples and texts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from classifier import FrequencyRidge, Material, cells, draw, interval, load_texts
+
+from handful import FewShotClassifier
+from handful.errors import HandfulWarning
+from handful.progress import track
+
+BINS = 10
+WAYS = 5
+REJECT_BELOW = (0.3, 0.5, 0.7, 0.9)
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Examples and texts to answer, each with its label."""
+
+    texts: list[str]
+    labels: Array
+    queries: list[str]
+    truth: Array
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A data set, and how often and how much of it is drawn."""
+
+    material: Material
+    repeats: int
+    queries: int
+    seed: int
+
+    def tasks(self, shots: int, ways: int = 0) -> Iterator[Task]:
+        """A task a repeat, of so many classes, or of all."""
+        for number in track(range(self.repeats), f"{shots}-shot", self.repeats):
+            rng = np.random.default_rng([self.seed, number])
+            among = rng.permutation(len(self.material.classes))[: ways or None]
+            yield self.task(among, shots, number)
+
+    def task(self, classes: Array, shots: int, number: int) -> Task:
+        """The draw of that number, of these classes."""
+        members = np.flatnonzero(np.isin(self.material.labels, classes))
+        labels = self.material.labels[members]
+        chosen = draw(labels, shots, self.queries, self.seed, number)
+        texts = [self.material.texts[i] for i in members]
+        support, query = ([texts[i] for i in part] for part in (chosen.support, chosen.query))
+        return Task(support, labels[chosen.support], query, labels[chosen.query])
+
+
+def episodes(bench: Bench) -> Iterator[list[str]]:
+    """Against frequency weights and ridge on the same vectors."""
+    yield ["classes", "shots", "FewShotClassifier", "frequency weights + ridge", "difference"]
+    every = len(bench.material.classes)
+    for ways in sorted({min(WAYS, every), every}):
+        for shots in (1, 5):
+            pairs = []
+            for task in bench.tasks(shots, ways):
+                rivals = (FewShotClassifier(), FrequencyRidge())
+                pairs.append([np.mean(one.fit(task.texts, task.labels).predict(task.queries) == task.truth) for one in rivals])
+            mine, other = np.array(pairs).T
+            yield [str(ways), str(shots), interval(mine), interval(other), interval(mine - other)]
+
+
+def calibration(bench: Bench) -> Iterator[list[str]]:
+    """How far the largest probability is from the share of right answers, over the texts of all tasks."""
+    yield ["shots", "accuracy", "mean probability", "calibration error"]
+    for shots in (1, 2, 5, 10):
+        sure, right, accuracies = [], [], []
+        for task in bench.tasks(shots):
+            clf = FewShotClassifier().fit(task.texts, task.labels)
+            found = clf.predict_proba(task.queries)
+            sure.append(found.max(axis=1))
+            right.append(clf.classes_[found.argmax(axis=1)] == task.truth)
+            accuracies.append(right[-1].mean())
+        error = calibration_error(np.concatenate(sure), np.concatenate(right))
+        yield [str(shots), interval(accuracies), f"{100 * np.mean(np.concatenate(sure)):.1f}", f"{100 * error:.1f}"]
+
+
+def calibration_error(sure: Array, right: Array) -> float:
+    """The mean distance of probability and share of right answers over bins of equal width, weighted by their texts.
+
+    >>> round(calibration_error(np.array([0.65, 0.65]), np.array([True, False])), 2)
+    0.15
+    """
+    bins = np.minimum((sure * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(bins, sure - right, BINS)
+    return float(np.abs(gaps).sum() / len(sure))
+
+
+def scope(bench: Bench) -> Iterator[list[str]]:
+    """Texts of classes that it does not know."""
+    from sklearn.metrics import roc_auc_score
+
+    limits = [f"below {limit}: answered / of these right / others rejected" for limit in REJECT_BELOW]
+    yield ["shots", "area under the ROC curve", *limits]
+    every = len(bench.material.classes)
+    for shots in (1, 5):
+        areas, rates = [], []
+        for number in track(range(bench.repeats), f"{shots}-shot", bench.repeats):
+            classes = np.random.default_rng([bench.seed, number]).permutation(every)
+            task, others = (bench.task(part, shots, number) for part in (classes[: every // 2], classes[every // 2 :]))
+            clf = FewShotClassifier().fit(task.texts, task.labels)
+            sure = [clf.predict_proba(texts).max(axis=1) for texts in (task.queries, others.queries)]
+            known = np.repeat([1, 0], [len(part) for part in sure])
+            areas.append(roc_auc_score(known, np.concatenate(sure)))
+            rates.append([rejection(clf, task, others.queries, limit) for limit in REJECT_BELOW])
+        means = 100 * np.nanmean(rates, axis=0)  # (limits, 3)
+        yield [str(shots), interval(areas), *(" / ".join(f"{value:.0f}" for value in row) for row in means)]
+
+
+def rejection(clf: FewShotClassifier, task: Task, others: list[str], limit: float) -> tuple[float, float, float]:
+    """The share of texts of known classes that get an answer, of these the right ones, and of other texts the rejected."""
+    found, elsewhere = (clf.predict(texts, reject_below=limit) for texts in (task.queries, others))
+    answered = np.array([answer is not None for answer in found])
+    right = np.mean(found[answered] == task.truth[answered]) if answered.any() else np.nan
+    return float(answered.mean()), float(right), float(np.mean([answer is None for answer in elsewhere]))
+
+
+def suggest(bench: Bench, pool: int, rounds: int) -> Iterator[list[str]]:
+    """Labels that are asked for, by suggest or at random."""
+    every = len(bench.material.classes)
+    curves = np.array([label_curves(bench, number, pool, rounds) for number in track(range(bench.repeats), "", bench.repeats)])
+    yield ["labels", "suggest", "random", "difference"]
+    for step in range(rounds + 1):
+        mine, other = curves[:, :, step].T
+        yield [str(every * (step + 1)), interval(mine), interval(other), interval(mine - other)]
+    mine, other = curves[:, :, 1:].mean(axis=2).T
+    yield [f"mean of the {rounds} rounds", interval(mine), interval(other), interval(mine - other)]
+
+
+def label_curves(bench: Bench, number: int, pool: int, rounds: int) -> list[list[float]]:
+    """Accuracy after each round, by suggest and at random, from the same start with the same pool."""
+    every = len(bench.material.classes)
+    start = draw(bench.material.labels, 1, bench.queries + pool, bench.seed, number)
+    query, reserve = start.query[: bench.queries], start.query[bench.queries :]
+    texts, labels = np.array(bench.material.texts, object), bench.material.labels
+    curves = []
+    for choose in ("suggest", "random"):
+        rng, left, curve = np.random.default_rng([bench.seed, number, 1]), reserve, []
+        clf = FewShotClassifier().fit(texts[start.support], labels[start.support])
+        for step in range(rounds + 1):
+            curve.append(float(np.mean(clf.predict(texts[query]) == labels[query])))
+            if step < rounds:
+                wanted = clf.suggest(texts[left], every) if choose == "suggest" else rng.permutation(len(left))[:every]
+                clf.partial_fit(texts[left[wanted]], labels[left[wanted]])
+                left = np.delete(left, wanted)
+        curves.append(curve)
+    return curves
+
+
+def main() -> None:
+    """Print a table for each measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="huffpost:val")
+    parser.add_argument("--measure", default="episodes,calibration,scope,suggest", help="Some of them, with commas.")
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--queries", type=int, default=500, help="Texts to answer a repeat, at most.")
+    parser.add_argument("--pool", type=int, default=600, help="Unlabelled texts for suggest.")
+    parser.add_argument("--rounds", type=int, default=4, help="Of labelling.")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", HandfulWarning)  # texts that occur twice in the data
+    bench = Bench(load_texts(arguments.data), arguments.repeats, arguments.queries, arguments.seed)
+    measures = {
+        "episodes": episodes,
+        "calibration": calibration,
+        "scope": scope,
+        "suggest": lambda bench: suggest(bench, arguments.pool, arguments.rounds),
+    }
+    for name in arguments.measure.split(","):
+        print(f"\n{name}: {arguments.data}, {arguments.repeats} repeats, in percent\n")
+        for number, row in enumerate(measures[name](bench)):
+            print(cells(row), flush=True)
+            if not number:
+                print(cells(["---"] * len(row)))
+
+
+if __name__ == "__main__":
+    main()

@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.text import Text
 
-LIGHT = np.array([255, 255, 255])
-DARK = np.array([230, 120, 0])  # white to orange: an ordered scale in grey and in print too
-AGAINST = np.array([90, 140, 220])  # blue, for a word that speaks against
+FOR = (190, 90, 0)  # orange: over bare paper an ordered scale, in grey and in print too
+AGAINST = (50, 120, 195)  # blue, for a word that speaks against; black and white words are both legible on either
 STRONGEST = 5  # words listed under a text
 
 
+def strengths(weights: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Each weight beside the heaviest one, from -1 to 1."""
+    shares: np.ndarray[Any, Any] = weights / max(float(np.abs(weights).max(initial=0)), 1e-12)
+    return shares
+
+
 def colours(weights: np.ndarray[Any, Any]) -> list[tuple[int, int, int]]:
-    """Red, green and blue of each weight, as strong as it is beside the heaviest one."""
-    shares = weights / max(float(np.abs(weights).max(initial=0)), 1e-12)
-    mixed = [LIGHT + abs(share) * ((DARK if share >= 0 else AGAINST) - LIGHT) for share in shares]
+    """Red, green and blue of each weight on white paper."""
+    mixed = [255 + abs(share) * (np.array(FOR if share >= 0 else AGAINST) - 255) for share in strengths(weights)]
     return [(int(red), int(green), int(blue)) for red, green, blue in mixed]
 
 
@@ -35,6 +39,18 @@ def shade(text: str, spans: Sequence[tuple[int, int]], weights: np.ndarray[Any, 
     for (start, end), (red, green, blue) in zip(spans, colours(weights), strict=True):
         shaded.stylize(f"black on rgb({red},{green},{blue})", start, end)
     return shaded
+
+
+def shade_html(text: str, spans: Sequence[tuple[int, int]], weights: np.ndarray[Any, Any], numbers: Sequence[str]) -> str:
+    """The same for a web page, light or dark, with a word's numbers when the mouse is over it."""
+    pieces, done = [], 0
+    for (start, end), share, note in zip(spans, strengths(weights), numbers, strict=True):
+        red, green, blue = FOR if share >= 0 else AGAINST
+        style = f"background:rgba({red},{green},{blue},{abs(share):.2f})"
+        pieces.append(_html(text[done:start]))
+        pieces.append(f'<span style="{style}" title="{_html(note)}">{_html(text[start:end])}</span>')
+        done = end
+    return "".join([*pieces, _html(text[done:])])
 
 
 @dataclass(frozen=True)
@@ -130,15 +146,11 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """For a notebook: the same, with a word's numbers when the mouse is over it."""
-        pieces, done = [], 0
-        for word, (red, green, blue) in zip(self.words, colours(self._shares), strict=True):
-            numbers = f"attention {100 * word.attention:.1f} %, contribution {word.contributions[self.about]:+.3f}"
-            style = f"background:rgb({red},{green},{blue});color:black"
-            pieces.append(_html(self.text[done : word.start]))
-            pieces.append(f'<span style="{style}" title="{numbers}">{_html(word.text)}</span>')
-            done = word.end
-        pieces.append(_html(self.text[done:]))
-        return f'<div style="white-space:pre-wrap">{"".join(pieces)}</div><div><b>→ {_html(self._headline())}</b></div>'
+        numbers = [
+            f"attention {100 * word.attention:.1f} %, contribution {word.contributions[self.about]:+.3f}" for word in self.words
+        ]
+        shaded = shade_html(self.text, [(word.start, word.end) for word in self.words], self._shares, numbers)
+        return f'<div style="white-space:pre-wrap">{shaded}</div><div><b>→ {_html(self._headline())}</b></div>'
 
 
 def _plain(value: Any) -> Any:

@@ -2,9 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
 from typing import Any
+
+from ..errors import MissingExtraError
+from ..explanation import FOR
+from ..storage import write_atomic
+
+INK, NIGHT_INK = "#1f2328", "#e6edf3"  # of words, axes and arrows; whoever draws with INK is read on dark paper too
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")  # Okabe and Ito: told apart by every eye
+MARKERS = ("o", "s", "D", "^", "v", "P")  # the second cue, for print without colour
+HATCHES = ("", "///", "...", "\\\\\\", "xxx", "---")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
+HEAVIEST = "#{:02x}{:02x}{:02x}".format(*FOR)  # the end of the one scale of weights; its other end is bare paper
+DOTS = 200  # an inch, of a PNG
+STYLE: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same picture everywhere
+    "font.size": 9.5,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.alpha": 0.15,
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 4.5,
+    "hatch.linewidth": 0.6,
+    "hatch.color": INK,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "figure.constrained_layout.use": True,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "handful",
+    **dict.fromkeys(
+        ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color", "patch.edgecolor"), INK
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,3 +67,85 @@ class Figure:
     rows: Sequence[Mapping[str, Any]]  # its numbers, a row of the CSV each
     draw: Callable[[], Any]  # a matplotlib figure
     html: str = ""  # a picture made of text, shown in place of the drawing; escaped by who makes it
+
+    @cached_property
+    def _drawn(self) -> tuple[str, bytes]:
+        with house_style():
+            drawing = self.draw()
+            vector, dots = io.StringIO(), io.BytesIO()
+            drawing.savefig(vector, format="svg", metadata={"Date": None, "Creator": None})
+            drawing.savefig(dots, format="png", dpi=DOTS, facecolor="white", metadata={"Software": None})
+        return _for_any_paper(vector.getvalue(), self.alt), dots.getvalue()
+
+    @property
+    def svg(self) -> str:
+        """For screens, light or dark."""
+        return self._drawn[0]
+
+    @property
+    def png(self) -> bytes:
+        """On white paper."""
+        return self._drawn[1]
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of its numbers."""
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
+    @property
+    def csv(self) -> str:
+        """Its numbers."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return text.getvalue()
+
+    def save(self, folder: Path) -> list[Path]:
+        """The picture as SVG and PNG, its numbers as CSV."""
+        contents = {"svg": self.svg.encode(), "png": self.png, "csv": self.csv.encode("utf-8", "replace")}
+        paths = [folder / f"{self.name}.{ending}" for ending in contents]
+        for path, content in zip(paths, contents.values(), strict=True):
+            write_atomic(path, content)
+        return paths
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """What is drawn within looks as everything does here."""
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise MissingExtraError("Drawing", "report") from error
+    with mpl.rc_context():
+        mpl.rcdefaults()  # not what a user's own settings say
+        mpl.rcParams.update(STYLE)
+        yield
+
+
+def panels(width: float = 7.2, height: float = 4.0, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:
+    """An empty matplotlib figure of so many inches, and its axes: one, or an array of them."""
+    from matplotlib.figure import Figure as Drawing
+
+    drawing = Drawing(figsize=(width, height))
+    return drawing, drawing.subplots(rows, columns, **options)
+
+
+def weight_scale() -> Any:
+    """Weights from nothing (bare paper) to the heaviest, as a colour map: ordered in grey, in print and to every eye."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("weights", [(*(c / 255 for c in FOR), share) for share in (0, 1)])
+
+
+def _for_any_paper(svg: str, alt: str) -> str:
+    """A drawing whose ink follows the reader's light or dark scheme, with words for who does not see it."""
+    style = f":root{{color-scheme:light dark;color:{INK}}}@media(prefers-color-scheme:dark){{:root{{color:{NIGHT_INK}}}}}"
+    words = f'role="img" aria-label="{escape(_plain(alt))}"'
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
+    return re.sub(r"<svg ([^>]*)>", lambda tag: f"<svg {words} {tag[1]}>\n<style>{style}</style>", svg, count=1)
+
+
+def _plain(text: str) -> str:
+    """Characters that XML allows."""
+    return "".join(c if c.isprintable() else " " for c in text.encode("utf-8", "replace").decode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -41,6 +41,7 @@ class Record:
     part_of: str = ""  # the data set of which this is a part, and whose file it may be read from
     skip_empty: bool = False
     note: str = ""
+    splits: Mapping[str, Mapping[str, Labels]] = field(default_factory=dict)  # others than its own, by name
 
     @property
     def labels(self) -> list[str]:

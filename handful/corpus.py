@@ -363,11 +363,15 @@ def load_corpus(data: str, longest: int = LONGEST, skip_empty: bool = False) -> 
 
 
 def load_dataset(data: str, split: str | Path | None = None, longest: int = LONGEST, skip_empty: bool = False) -> Dataset:
-    """A data set by name or path, with the split given, the one beside it, or the one that ships for a known name."""
+    """A data set by name or path, with the split given, the one beside it, or the one that ships for a known name.
+
+    The split given is a file, or the name of another split that ships for a known name.
+    """
     path, beside = find_data(data)
     corpus = load_corpus(data, longest, skip_empty)
-    if data in catalogue() and not split and not (beside and data in read_json(beside)):
-        return Dataset(data, corpus, make_split(catalogue()[data].split, corpus, f"The split of {data}"))
+    shipped = {"": catalogue()[data].split, **catalogue()[data].splits} if data in catalogue() else {}
+    if str(split or "") in shipped and (split or not (beside and data in read_json(beside))):
+        return Dataset(data, corpus, make_split(shipped[str(split or "")], corpus, f"The split of {data}"))
     where = split or beside
     if where is None:
         raise DataError(f"{path} has no class split beside it: name one (--split FILE), or make one (handful split {data}).")

@@ -140,8 +140,8 @@ class EpisodeSampler:
         counts = words[chosen].sum(0)
         return SourcePool(counts, documents[chosen].sum(0), sum(len(self.members[c]) for c in chosen), float(counts.sum()))
 
-    def _pool_without(self, drawn: Ints) -> SourcePool:
-        """Statistics add up by class, so leaving a few classes out is a subtraction."""
+    def pool_without(self, drawn: Ints) -> SourcePool:
+        """The source pool of an episode: statistics add up by class, so leaving a few classes out is a subtraction."""
         overlap = self.pool_classes.intersection(drawn.tolist())
         if self.pool or not overlap:
             return self.pool or self.training_pool
@@ -153,7 +153,7 @@ class EpisodeSampler:
     def __getitem__(self, index: int) -> Episode:
         rng = np.random.default_rng([self.seed, index])
         classes = rng.choice(self.classes, self.spec.way, replace=False)
-        return _draw(rng, index, classes, self.members, self.spec, self._pool_without(classes), self.training_pool)
+        return _draw(rng, index, classes, self.members, self.spec, self.pool_without(classes), self.training_pool)
 
 
 def _draw(

@@ -72,6 +72,16 @@ def inverse_document_frequency(pool: SourcePool, ids: Ints) -> Floats:
     return (np.log((1 + pool.size) / (1 + pool.documents[ids])) + 1).astype(np.float32)
 
 
+def local_mutual_information(counts: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """P(x, y) log(P(x, y) / (P(x) P(y))) of each word and class (Evert, 2005), from counts (classes, vocabulary).
+
+    High for a word that is frequent in a class and more so than elsewhere; 0 where it does not occur; in nats.
+    """
+    joint = counts / max(float(counts.sum()), TINY)  # (classes, vocabulary)
+    apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+    return joint * np.log(np.divide(joint, apart, out=np.ones_like(joint), where=joint > 0))  # type: ignore[no-any-return]
+
+
 # t(x): from the support set
 
 

@@ -48,6 +48,7 @@ STYLE: dict[str, Any] = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
     "figure.constrained_layout.use": True,
+    "text.parse_math": False,  # a dollar in a text is a dollar
     "svg.fonttype": "path",
     "svg.hashsalt": "handful",
     **dict.fromkeys(

@@ -10,6 +10,7 @@ from .classifier import explain, fit, inspect, predict, score, suggest
 from .common import Group
 from .datasets import datasets, split
 from .meta import demo, evaluate, train
+from .report import attention, report
 from .vectors import vectors
 
 
@@ -28,9 +29,11 @@ def main() -> None:
     handful evaluate runs/reuters --json                test it on unseen classes
     handful benchmark smoke --out smoke.jsonl           run a grid of methods and data sets
     handful table smoke.jsonl                           see it beside the paper's figures
+    handful report runs/reuters --out report.html       see what a run learned, in pictures
     """
 
 
-_commands = (demo, fit, predict, score, explain, suggest, inspect, train, evaluate, benchmark, table, datasets, split, vectors)
-for _command in _commands:
+_classifier = (fit, predict, score, explain, suggest, inspect)
+_meta = (train, evaluate, attention, report, benchmark, table, datasets, split, vectors)
+for _command in (demo, *_classifier, *_meta):
     main.add_command(_command)

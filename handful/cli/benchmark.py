@@ -8,14 +8,12 @@ from typing import Any
 
 import click
 
-
-def _listed(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
-    return tuple(part for part in text.split(",") if part)
+from .common import names_of
 
 
 def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(part) for part in _listed(context, parameter, text))
+        return tuple(int(part) for part in names_of(context, parameter, text))
     except ValueError as error:
         raise click.BadParameter("give whole numbers with commas, such as 0,1") from error
 
@@ -26,8 +24,8 @@ def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> t
 @click.option("--runs", default="runs", type=click.Path(path_type=Path), help="Folder of the runs; an interrupted one goes on.")
 @click.option("--only", default="", help="Only cells whose name contains this; --dry-run shows the names.")
 @click.option("--seeds", default="", callback=_numbers, help="Such as 0,1 in place of the grid's.")
-@click.option("--data", default="", callback=_listed, help="Only these data sets, such as reuters,amazon-17; your own too.")
-@click.option("--vectors", default="", callback=_listed, help="In place of the grid's; several with commas.")
+@click.option("--data", default="", callback=names_of, help="Only these data sets, such as reuters,amazon-17; your own too.")
+@click.option("--vectors", default="", callback=names_of, help="In place of the grid's; several with commas.")
 @click.option("--workers", default=1, help="Processes on this machine.")
 @click.option("--backend", default="processes", help="processes, dask or ray.")
 @click.option("--address", help="Of the Dask scheduler (tcp://host:8786) or the Ray cluster (host:6379).")

@@ -62,6 +62,11 @@ def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
     return decorate
 
 
+def names_of(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
+    """Names with commas between."""
+    return tuple(part for part in text.split(",") if part)
+
+
 @contextmanager
 def _data_folder(folder: Path) -> Iterator[None]:
     """For the time of a command; in the environment, so that worker processes have it too."""

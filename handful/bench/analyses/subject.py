@@ -55,6 +55,11 @@ class Subject:
         """As it was trained, computing with NumPy."""
         return self._run[1]
 
+    @property
+    def method(self) -> str:
+        """The model in two words."""
+        return f"{self.settings.model.representation} + {self.settings.model.head}"
+
     @cached_property
     def material(self) -> Material:
         """The data set and its vectors."""
@@ -117,9 +122,14 @@ class Subject:
             support_labels=np.repeat(np.arange(len(classes)), [len(part) for part in support]),
             query=np.concatenate(query),
             query_labels=np.repeat(np.arange(len(classes)), [len(part) for part in query]),
-            pool=self.material.background or self.pool,
+            pool=self._source_pool(classes),
             training=self.pool,
         )
+
+    def _source_pool(self, classes: Sequence[int]) -> SourcePool:
+        """Without the episode's own classes, should the run have been trained on some of them."""
+        part = "train" if set(classes) & set(self.material.dataset.split.train) else "test"
+        return self.sampler(part, EpisodeSpec(2, 1, 1)).pool_without(np.array(classes))
 
     def _check_document(self, classes: Sequence[int], document: int | None) -> None:
         if document is None:

@@ -2,8 +2,8 @@
 
     python benchmarks/invariance.py [--data demo] [--epochs 10] [--episodes 100]
 
-For each estimator of P(y | x) a generator is trained for a few epochs, then tested on tasks as they are and on tasks whose words
-are replaced: see `handful.bench.analyses.robustness`. Printed: the mean total variation distance between the attention on a text
+For each estimator of P(y | x) a generator is trained for a few epochs, then tested on tasks as they are and on tasks with other
+words: see `handful.bench.analyses.robustness`. Printed: the mean total variation distance between the attention on a text
 and on its perturbed copy (0: the same, 1: disjoint), the mean relative change of t, and the accuracy before and after.
 """
 

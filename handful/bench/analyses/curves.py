@@ -38,8 +38,8 @@ class Curve:
         return self.seen[self.best_epoch - 1] - self.unseen[self.best_epoch - 1]
 
 
-def learning_curve(subject: Subject) -> Curve:
-    """The curve in a run's history.
+def learning_curve(subject: Subject) -> Curve | None:
+    """The curve in a run's history; none for a method that learns nothing in training.
 
     Trained with curve episodes, the run noted after each epoch its accuracy, without dropout, on the same episodes of training
     classes (seen) and of test classes (unseen); they have no part in training or stopping. Without, the accuracy on the
@@ -47,9 +47,7 @@ def learning_curve(subject: Subject) -> Curve:
     """
     settings, history = subject.settings, load_history(subject.folder)
     if not history:
-        raise NotApplicableError(
-            f"{subject.name} has learned nothing in training, so it has no curve: give a run that was trained."
-        )
+        return None
     episodes = settings.training.curve_episodes
     seen, unseen = ("seen_accuracy", "unseen_accuracy") if episodes else ("train_accuracy", "val_accuracy")
     return Curve(
@@ -57,7 +55,7 @@ def learning_curve(subject: Subject) -> Curve:
         data_title(subject),
         settings.episode.way,
         settings.episode.shot,
-        f"{settings.model.representation} + {settings.model.head}",
+        subject.method,
         tuple(line[seen] for line in history),
         tuple(line[unseen] for line in history),
         1 + int(np.argmin([badness(line, settings.training) for line in history])),
@@ -67,7 +65,9 @@ def learning_curve(subject: Subject) -> Curve:
 
 def figures(subject: Subject) -> list[Figure]:
     """A panel for each run."""
-    curves = [learning_curve(run) for run in (subject, *subject.against)]
+    curves = [curve for run in (subject, *subject.against) if (curve := learning_curve(run))]
+    if not curves:
+        raise NotApplicableError(f"{subject.name} learned nothing in training, so it has no curve: give a run that did.")
     rows = [
         {
             "run": curve.run,
@@ -101,17 +101,17 @@ def _sentences(curves: Sequence[Curve]) -> Iterator[str]:
     )
     for curve in curves:
         shape = f"{curve.data}, {curve.way} classes, {counted(curve.shot, 'labelled text')} a class"
-        yield f"{curve.run}: {curve.method} on {shape}, {100 * curve.gap:.1f} points from unseen to seen at that epoch."
-        if not curve.episodes:
-            yield (
-                "Its history has no curve episodes: seen is the accuracy on the training tasks, each before the model learned "
-                "from it and with dropout, unseen that on validation classes, which decide when to stop (the paper: "
-                f"{EPISODES} tasks of training and of test classes each; train with --curve-episodes 50)."
-            )
-        elif curve.episodes != EPISODES:
-            yield f"Measured on {curve.episodes} tasks of each kind (the paper: {EPISODES})."
-        else:
-            yield f"Measured on {EPISODES} tasks of each kind, always the same."
+        on = f" ({curve.episodes} tasks of each kind, always the same)" if curve.episodes else ""
+        yield f"{curve.run}: {curve.method} on {shape}{on}, {100 * curve.gap:.1f} points from unseen to seen at that epoch."
+    without = [curve.run for curve in curves if not curve.episodes]
+    if without:
+        yield (
+            f"The history of {', '.join(without)} has no curve episodes (handful train --curve-episodes {EPISODES}): seen is "
+            "the accuracy on the training tasks, each before the model learned from it and with dropout, unseen that on "
+            "validation classes, which decide when to stop."
+        )
+    if any(curve.episodes != EPISODES for curve in curves):
+        yield f"The paper has {EPISODES} tasks each of training and of test classes."
 
 
 def draw(curves: Sequence[Curve]) -> Any:

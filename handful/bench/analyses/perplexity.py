@@ -27,7 +27,7 @@ def perplexity_rows(subject: Subject) -> list[dict[str, Any]]:
     Perplexity is exp of the mean cross-entropy over the masked pieces: the model is as unsure as if it guessed among so many.
     """
     history = load_history(subject.folder / PRETRAINING)
-    shared = {"run": subject.name, "data": data_title(subject) if history else "", "encoder": subject.settings.model.vectors}
+    shared = {"run": subject.name, "data": data_title(subject), "encoder": subject.settings.model.vectors}
     return [{**shared, "epoch": int(line["epoch"]), **{name: line[name] for name in LINES}} for line in history]
 
 

@@ -29,6 +29,7 @@ ESTIMATORS = {
 }
 EPOCHS, QUICK_EPOCHS = 4, 1  # of training with each estimator
 EPISODES, QUICK_EPISODES = 100, 20
+TRAINED, VALIDATION = 100, 20  # episodes of an epoch, and after it
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def estimator_changes(
     rows = []
     for name, signature in ESTIMATORS.items():
         model = FewShotModel.initial(replace(plain, signature=signature), material.texts.table.shape[1], seed)
-        schedule = TrainingSettings(epochs=epochs)
+        schedule = TrainingSettings(episodes=TRAINED, epochs=epochs, validation_episodes=VALIDATION)
         trained, _ = meta_train(model, material.texts, train, validation, schedule, quiet=quiet)
         change = measure_change(trained, material.texts, test, episodes, quiet)
         rows.append({"model": "trained here", "estimator": name, "epochs": epochs, "episodes": episodes, **asdict(change)})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...episodes import Episode
 from ...functional import Floats, Ints, weighted_bag
 from ..figures import COLOURS, MARKERS, Figure, panels
 from .subject import Subject
@@ -58,7 +59,7 @@ def embedding_space(weighting: str, vectors: Floats, labels: Ints) -> Space:
     return Space(weighting, points, float(plane.explained_variance_ratio_.sum()), *apart)
 
 
-def query_spaces(subject: Subject, usual: Sequence[str] = ()) -> tuple[list[Space], Any]:
+def query_spaces(subject: Subject, usual: Sequence[str] = ()) -> tuple[list[Space], Episode]:
     """The queries of one task under each weighting, and the task."""
     episode = query_episode(subject, usual)
     texts = subject.texts.select(episode.query).gathered()
@@ -75,7 +76,7 @@ def figures(subject: Subject) -> list[Figure]:
     check_attention(subject)
     spaces, episode = query_spaces(subject, PAPER_CLASSES.get(subject.material.dataset.name, ()))
     names = [subject.corpus.classes[number] for number in episode.classes]
-    values = ", ".join(f"{WEIGHTINGS[space.weighting]} {space.separation:.2f}" for space in spaces)
+    values = ", ".join(f"{WEIGHTINGS[space.weighting]} {space.separation:.3f}" for space in spaces)
     best = max(spaces, key=lambda space: space.separation)
     caption = (
         f"{episode_sentences(subject, episode)} Each point is one query: the weighted mean of the vectors of its words, seen "
@@ -89,22 +90,28 @@ def figures(subject: Subject) -> list[Figure]:
         f"Four scatter plots of the queries of {len(names)} classes of {data_title(subject)}, a colour and a marker a class. "
         f"Silhouette in all dimensions: {values}. The classes are farthest apart {WEIGHTINGS[best.weighting]}."
     )
-    rows = [
-        {
-            "weighting": space.weighting,
-            "class": names[label],
-            "x": round(float(point[0]), 5),
-            "y": round(float(point[1]), 5),
-            "silhouette": round(float(full), 5),
-            "silhouette_2d": round(float(flat), 5),
-        }
-        for space in spaces
-        for point, label, full, flat in zip(
-            space.points, episode.query_labels, space.silhouettes, space.flat_silhouettes, strict=True
-        )
-    ]
+    rows = [*(_summary(space) for space in spaces), *_points(spaces, [names[label] for label in episode.query_labels])]
     title = f"Where texts lie, by how their words are weighted ({data_title(subject)})"
     return [Figure("embedding-space", title, caption, alt, rows, lambda: draw(spaces, episode.query_labels, names))]
+
+
+def _summary(space: Space) -> dict[str, Any]:
+    return {
+        "weighting": space.weighting,
+        "class": "(all)",
+        "silhouette": space.separation,
+        "silhouette_2d": space.flat_separation,
+        "variance_shown": space.variance,
+    }
+
+
+def _points(spaces: Sequence[Space], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for space in spaces:
+        columns = {"silhouette": space.silhouettes, "silhouette_2d": space.flat_silhouettes}
+        columns |= {"x": space.points[:, 0], "y": space.points[:, 1]}
+        for text, name in enumerate(names):
+            numbers = {column: round(float(values[text]), 5) for column, values in columns.items()}
+            yield {"weighting": space.weighting, "class": name, **numbers}
 
 
 def draw(spaces: Sequence[Space], labels: Ints, names: Sequence[str]) -> Any:
@@ -116,11 +123,11 @@ def draw(spaces: Sequence[Space], labels: Ints, names: Sequence[str]) -> Any:
             look = {"color": COLOURS[label % len(COLOURS)], "marker": MARKERS[label % len(MARKERS)]}
             axis.scatter(points[:, 0], points[:, 1], 9, alpha=0.5, linewidths=0, rasterized=True, label=name, **look)
         axis.set_title(f"{WEIGHTINGS[space.weighting]}\n")
-        words = f"silhouette {space.separation:.3f} ({space.flat_separation:.3f} in the plane)"
+        words = f"silhouette {space.separation:.3f} ({space.flat_separation:.3f} in the plane)".replace("-", "−")
         axis.text(0, 1.02, words, transform=axis.transAxes)
         axis.set_xticks([])
         axis.set_yticks([])
-        axis.set_xlabel(f"{space.variance:.0%} of the variance is shown")
+        axis.set_xlabel(f"{100 * space.variance:.0f} % of the variance is shown")
     handles = axes.flat[0].get_legend_handles_labels()
     legend = drawing.legend(*handles, loc="outside lower center", ncols=3, markerscale=2.2)
     for handle in legend.legend_handles:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -41,8 +42,8 @@ def query_episode(subject: Subject, usual: Sequence[str] = ()) -> Episode:
 
 def data_title(subject: Subject) -> str:
     """The data set by the name people know it by."""
-    name = subject.material.dataset.name
-    return catalogue()[name].title if name in catalogue() else name
+    data = subject.settings.data
+    return catalogue()[data].title if data in catalogue() else Path(data).name.split(".")[0]
 
 
 def episode_sentences(subject: Subject, episode: Episode) -> str:

@@ -59,8 +59,9 @@ def report(
     for outcome in analyse(subject, only):
         outcomes.append(outcome)
         click.echo(outcome, err=True)
-        for figure in outcome.figures if figures else ():
-            figure.save(figures)
+        if figures:
+            for figure in outcome.figures:
+                figure.save(figures)
     write_report(out, subject, outcomes)
     made = sum(len(outcome.figures) for outcome in outcomes)
     click.echo(f"{out}: {made} figures{f', as files in {figures}' if figures else ''}.")

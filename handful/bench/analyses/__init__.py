@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..figures import Figure
-from . import attention, curves, mismatch, oracle, perplexity, robustness, space, supervised, words
+from . import attention, curves, mismatch, oracle, overview, perplexity, robustness, space, supervised, words
 from .subject import NotApplicableError, Subject
 
 __all__ = ["ANALYSES", "Analysis", "NotApplicableError", "Subject"]
@@ -22,6 +22,7 @@ class Analysis:
 
 
 ANALYSES: dict[str, Analysis] = {
+    "overview": Analysis("How it works, drawn from a real episode.", overview.figures, "a model that weighs words"),
     "attention": Analysis(
         "Words of queries, shaded by s, by t and by attention.", attention.figures, "a model that weighs words"
     ),

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...corpus import Texts, join_texts
 from ...episodes import Episode, EpisodeSpec
-from ...functional import Floats, softmax
+from ...functional import Floats, Ints, softmax
 from ...model import Task
 from ...representations import WeightedBag
 from ...signatures import class_importance, general_importance
@@ -57,14 +57,13 @@ class Reader:
         """The weight of each word in the text's vector."""
         return self.task.weights(self._query(document))
 
-    def answer(self, document: int) -> str:
-        """The class that the model takes a text for."""
-        best = int(self._scores(self._query(document))[0].argmax())
-        return self.subject.corpus.classes[int(self.episode.classes[best])]
+    def probabilities(self, documents: Ints) -> Floats:
+        """Of each class of the episode: (documents, classes)."""
+        return self._probabilities(self.subject.texts.select(documents))
 
-    def _scores(self, texts: Texts) -> Floats:
-        scores: Floats = np.asarray(self.task.score(texts))
-        return scores
+    def _probabilities(self, texts: Texts) -> Floats:
+        probabilities: Floats = softmax(np.asarray(self.task.score(texts)))
+        return probabilities
 
     def importance(self, document: int) -> Weights:
         """By how much the probability of the text's own class falls when a word is left out."""
@@ -72,7 +71,7 @@ class Reader:
         if len(query.ids) < 2:
             return np.ones(len(query.ids))
         mine = int(np.flatnonzero(self.episode.classes == self.subject.corpus.labels[document])[0])
-        probabilities = softmax(self._scores(join_texts([query, *_each_left_out(query)])))[:, mine]
+        probabilities = self._probabilities(join_texts([query, *_each_left_out(query)]))[:, mine]
         return np.asarray(probabilities[0] - probabilities[1:])
 
     def shaded(self, document: int, weights: Weights) -> Shaded:
@@ -124,9 +123,11 @@ def attention_table(subject: Subject, number: int = QUERIES) -> ShadedTable:
     """Queries of an episode, each shaded by s, by t and by attention."""
     weighing(subject)
     episode = shown_episode(subject)
+    documents, names = shown_queries(subject, episode, number), subject.corpus.classes
     reader, rows = Reader(subject, episode), []
-    for document in shown_queries(subject, episode, number):
-        truth, answer = subject.corpus.classes[subject.corpus.labels[document]], reader.answer(document)
+    answers = episode.classes[reader.probabilities(np.array(documents)).argmax(axis=1)]
+    for document, given in zip(documents, answers, strict=True):
+        truth, answer = names[subject.corpus.labels[document]], names[given]
         name = truth if truth == answer else f"{truth} (taken for {answer})"
         cells = [reader.shaded(document, measure(document)) for measure in (reader.s, reader.t, reader.attention)]
         rows.append((name, cells))
@@ -151,9 +152,9 @@ def figures(subject: Subject) -> list[Figure]:
             "Which words the model looks at",
             f"Texts of {subject.material.dataset.name}, from classes the model {'saw some of' if trained else 'never saw'} in "
             f"training, to be sorted after {shot} labelled example{'s' * (shot > 1)} of each of {way} classes. Each text "
-            "stands here three times: shaded by s(x), high for words that are rare in other texts; by t(x), high for words that "
-            "occur in the examples of few classes; and by the attention that the model makes of both, with which a word enters "
-            f"the decision. {SHADES} A word that has no vector stays blank.",
+            "stands here three times: shaded by s(x), high for words that are rare in other texts; by t(x), high for words "
+            "that occur in the examples of few classes; and by the attention that the model makes of both, with which a word "
+            f"enters the decision. {SHADES} A word that has no vector stays blank.",
             f"{len(table.rows)} texts, each with its words shaded by s, by t and by attention.",
             table.numbers(),
             table.draw,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ def learning_curve(subject: Subject) -> Curve | None:
     classes (seen) and of test classes (unseen); they have no part in training or stopping. Without, the accuracy on the
     training episodes, each before its update and with dropout, and on the validation episodes stand for them.
     """
+    subject = replace(subject, data=None)  # the history is that of the data that was trained on
     settings, history = subject.settings, load_history(subject.folder)
     if not history:
         return None

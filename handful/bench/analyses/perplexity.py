@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ def perplexity_rows(subject: Subject) -> list[dict[str, Any]]:
 
     Perplexity is exp of the mean cross-entropy over the masked pieces: the model is as unsure as if it guessed among so many.
     """
+    subject = replace(subject, data=None)  # the history is that of the data that was read
     history = load_history(subject.folder / PRETRAINING)
     shared = {"run": subject.name, "data": data_title(subject), "encoder": subject.settings.model.vectors}
     return [{**shared, "epoch": int(line["epoch"]), **{name: line[name] for name in LINES}} for line in history]

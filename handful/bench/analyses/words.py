@@ -68,8 +68,7 @@ def _listing(data: str, classes: Sequence[str], words: Sequence[Sequence[str]]) 
         "words",
         "The words of each class",
         f"The {MOST} words of each class of {data} that have the highest local mutual information with it, the highest first."
-        f"{_beside(listed, paper) if paper else ''} Each class has words of its own: what matters for one class says little about another. "
-        f"{MEASURE}",
+        f"{_beside(listed, paper) if paper else ''} {MEASURE}",
         f"Lists of the {MOST} most telling words for each of {len(classes)} classes.",
         [
             {"class": name, "rank": rank, "word": word} | ({"paper": paper[name][rank - 1]} if paper else {})

@@ -42,7 +42,7 @@ from .storage import (
 )
 from .training import TrainingSettings, meta_train
 
-CURVE_SEED = 1_000_000  # no run has it
+CURVE_SEED = 1_000_000  # unlike that of a run
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...episodes import Episode
 from ...functional import Floats, Ints, weighted_bag
+from ...progress import track
 from ..figures import COLOURS, MARKERS, Figure, panels
 from .subject import Subject
 from .weighting import WEIGHTINGS, check_attention, data_title, episode_sentences, query_episode, word_weights
@@ -66,7 +67,7 @@ def query_spaces(subject: Subject, usual: Sequence[str] = ()) -> tuple[list[Spac
     weights = word_weights(subject, episode, texts)
     spaces = [
         embedding_space(name, weighted_bag(texts.table, texts.rows, weights[name], texts.offsets), episode.query_labels)
-        for name in WEIGHTINGS
+        for name in track(WEIGHTINGS, "Embedding space", len(WEIGHTINGS), subject.quiet)
     ]
     return spaces, episode
 

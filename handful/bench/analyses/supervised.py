@@ -17,8 +17,8 @@ from ..figures import COLOURS, DASHES, Figure, panels
 from ..grid import whole_of
 from ..tables import OUR, paper_figures
 from .fitting import Network, Schedule, fit_network, predict
-from .subject import Subject
-from .weighting import WAY, check_attention, counted, data_title
+from .subject import NotApplicableError, Subject
+from .weighting import WAY, check_attention, counted, data_title, smallest_class
 
 SIZES = (1, 5, 10, 20, 50, 100, 200, 500)  # labelled texts a class
 TESTED = 200  # texts a class that accuracy is measured on, at most
@@ -68,7 +68,7 @@ def supervised_curve(subject: Subject, repetitions: int, most: int) -> list[dict
             members = [np.flatnonzero(subject.corpus.labels == label) for label in rng.choice(test, way, replace=False)]
             learned, tested = draw_task(members, most, rng)
             for size in sizes:
-                if size <= min(len(part) for part in learned):
+                if len(tested[0]) and size <= min(len(part) for part in learned):
                     first = [part[:size] for part in learned]
                     found.setdefault(size, []).append(supervised_accuracy(subject.texts, first, tested, number))
                 bar.update(number * sum(sizes) + sum(s for s in sizes if s <= size))
@@ -88,7 +88,8 @@ def supervised_curve(subject: Subject, repetitions: int, most: int) -> list[dict
 def few_shot_lines(subject: Subject, episodes: int) -> list[dict[str, Any]]:
     """Accuracy of the method at 1 and 5 shots: of the run that was trained at that shot if there is one, else of this run."""
     runs = [subject, *(run for run in subject.against if _comparable(subject, run))]
-    return [_few_shot_line(_trained_at(runs, shot), shot, episodes) for shot in SHOTS]
+    shots = [shot for shot in SHOTS if shot < smallest_class(subject)]
+    return [_few_shot_line(_trained_at(runs, shot), shot, episodes) for shot in shots]
 
 
 def _comparable(subject: Subject, other: Subject) -> bool:
@@ -121,6 +122,8 @@ def figures(subject: Subject) -> list[Figure]:
     check_attention(subject)
     repetitions = QUICK_REPETITIONS if subject.quick else REPETITIONS
     curve = supervised_curve(subject, repetitions, QUICK_SIZE if subject.quick else max(SIZES))
+    if not curve:
+        raise NotApplicableError(f"Test classes of {data_title(subject)} have a single text: give data with more of each.")
     lines = few_shot_lines(subject, QUICK_EPISODES if subject.quick else EPISODES)
     caption = " ".join(_sentences(subject, curve, lines))
     values = ", ".join(f"{row['accuracy']:.1%} with {row['examples_a_class']}" for row in curve)

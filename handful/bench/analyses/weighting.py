@@ -35,9 +35,15 @@ def query_episode(subject: Subject, usual: Sequence[str] = ()) -> Episode:
     Where the test classes are fewer than five it has them all, and a class with fewer texts gives what it has.
     """
     test = {subject.corpus.classes[number] for number in subject.material.dataset.split.test}
-    spec = EpisodeSpec(min(WAY, len(test)), SHOT, QUICK_QUERIES if subject.quick else QUERIES)
+    shot = min(SHOT, smallest_class(subject) - 1)  # the smallest class has a query, too
+    spec = EpisodeSpec(min(WAY, len(test)), shot, QUICK_QUERIES if subject.quick else QUERIES)
     names = subject.classes or (usual if usual and set(usual) <= test else ())
     return subject.episode_of(names, spec) if names else subject.sampler("test", spec)[0]
+
+
+def smallest_class(subject: Subject) -> int:
+    """Texts of the test class that has the fewest."""
+    return int(np.bincount(subject.corpus.labels)[list(subject.material.dataset.split.test)].min())
 
 
 def data_title(subject: Subject) -> str:

@@ -80,11 +80,16 @@ def oracle_cosines(subject: Subject, episode: Episode, oracles: int) -> list[dic
     weights, lines = word_weights(subject, episode, queries), []
     with progress_bar("Oracle attention", oracles, subject.quiet) as bar:
         for number in range(oracles):
-            oracle = train_oracle(texts, labels, subject.seed + number, tell=lambda share, n=number: bar.update(n + share))
+            oracle = train_oracle(texts, labels, subject.seed + number, tell=_steps(bar.update, number))
             attention = oracle.weights(queries)
             cosines = {name: mean_cosine(weights[name], attention, queries) for name in WEIGHTINGS}
             lines.append({"accuracy": oracle.accuracy, **cosines})
     return lines
+
+
+def _steps(update: Callable[[float], None], done: int) -> Callable[[float], None]:
+    """Tell a bar that counts oracles of a share of the next one."""
+    return lambda share: update(done + share)
 
 
 def paper_cosines(data: str) -> dict[str, float]:
@@ -100,7 +105,7 @@ def figures(subject: Subject) -> list[Figure]:
     check_attention(subject)
     episode, oracles = query_episode(subject), QUICK_ORACLES if subject.quick else ORACLES
     lines, paper = oracle_cosines(subject, episode, oracles), paper_cosines(subject.material.dataset.name)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "weighting": name,
             "cosine": float(np.mean([line[name] for line in lines])),

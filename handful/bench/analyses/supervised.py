@@ -144,7 +144,7 @@ def _sentences(subject: Subject, curve: Sequence[Mapping[str, Any]], lines: Sequ
     )
     for line in lines:
         better = next((row["examples_a_class"] for row in curve if row["accuracy"] >= line["accuracy"]), None)
-        needed = f"needs {better}" if better else f"is not as good with {last['examples_a_class']}"
+        needed = f"is as good with {better} at the latest" if better else f"is not as good with {last['examples_a_class']}"
         shots = counted(line["examples_a_class"], "labelled text")
         yield f"With {shots} a class the model reaches {line['accuracy']:.1%}; the network {needed}."
         if line["trained_at_shot"] != line["examples_a_class"]:

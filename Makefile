@@ -1,12 +1,13 @@
 # make demo   the main job, from nothing to a result
 # make test   formatter, linter, types, import direction, tests
-# make test-all   the tests that need a local Dask and a local Ray cluster
+# make test-all   the tests that need a local Dask and a local Ray cluster, or a browser
 
 VENV := .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CLUSTERS := $(VENV)/.clusters
+BROWSER := $(VENV)/.browser
 
 .PHONY: demo test test-all format clean
 
@@ -29,8 +30,15 @@ $(CLUSTERS): $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dask,ray]'
 	touch $(CLUSTERS)
 
-test-all: $(CLUSTERS)
+$(BROWSER): $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser]'
+	command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install --yes --quiet chromium; } \
+	  || echo "There is no Chromium, and no right to install it: the tests in a browser will be skipped."
+	touch $(BROWSER)
+
+test-all: $(CLUSTERS) $(BROWSER)
 	$(BIN)/pytest -m cluster tests/cluster
+	$(BIN)/pytest -m browser tests/browser
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -33,6 +33,15 @@ def demo() -> Material:
 
 
 @pytest.fixture(scope="session")
+def demo_run(demo: Material, tmp_path_factory) -> Path:
+    """The folder of a run that was hardly trained."""
+    folder = tmp_path_factory.mktemp("runs") / "demo"
+    training = TrainingSettings(epochs=1, episodes=2, validation_episodes=2)
+    train_run(RunSettings(training=training), folder, demo, quiet=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def amazon() -> Dataset:
     """Real reviews; for tests that need real data."""
     return load_dataset("amazon-17")
@@ -93,30 +102,30 @@ def lines(tmp_path: Path):
 
 
 @pytest.fixture(scope="session")
-def demo_settings() -> RunSettings:
+def curve_settings() -> RunSettings:
     """A run of the method that takes a moment, with a learning curve."""
     training = TrainingSettings(episodes=4, validation_episodes=3, epochs=3, curve_episodes=5)
     return RunSettings(episode=EpisodeSpec(3, 1, 3), training=training)
 
 
 @pytest.fixture(scope="session")
-def demo_run(demo: Material, demo_settings: RunSettings, tmp_path_factory) -> Path:
+def curve_run(demo: Material, curve_settings: RunSettings, tmp_path_factory) -> Path:
     """A finished run of the method."""
-    return _run(demo_settings, demo, tmp_path_factory.mktemp("runs") / "our")
+    return _run(curve_settings, demo, tmp_path_factory.mktemp("runs") / "our")
 
 
 @pytest.fixture(scope="session")
-def mean_run(demo: Material, demo_settings: RunSettings, tmp_path_factory) -> Path:
+def mean_run(demo: Material, curve_settings: RunSettings, tmp_path_factory) -> Path:
     """A finished run that generates no attention, without a curve."""
-    training = replace(demo_settings.training, curve_episodes=0)
-    settings = replace(demo_settings, model=ModelSettings("mean"), training=training)
+    training = replace(curve_settings.training, curve_episodes=0)
+    settings = replace(curve_settings, model=ModelSettings("mean"), training=training)
     return _run(settings, demo, tmp_path_factory.mktemp("runs") / "mean")
 
 
 @pytest.fixture(scope="session")
-def nearest_run(demo: Material, demo_settings: RunSettings, tmp_path_factory) -> Path:
+def nearest_run(demo: Material, curve_settings: RunSettings, tmp_path_factory) -> Path:
     """A finished run that has nothing to learn."""
-    settings = replace(demo_settings, model=ModelSettings("mean", "nearest"))
+    settings = replace(curve_settings, model=ModelSettings("mean", "nearest"))
     return _run(settings, demo, tmp_path_factory.mktemp("runs") / "nearest")
 
 

@@ -19,19 +19,19 @@ from handful.storage import CONFIG, PRETRAINING, load_history, save_checkpoint, 
 from handful.training import TrainingSettings, TrainingState
 
 
-def test_the_curve_is_what_evaluation_measures_and_changes_nothing(demo_run: Path, demo_settings, demo, tmp_path) -> None:
-    history = load_history(demo_run)
+def test_the_curve_is_what_evaluation_measures_and_changes_nothing(curve_run: Path, curve_settings, demo, tmp_path) -> None:
+    history = load_history(curve_run)
     kept = min(history, key=lambda line: line["val_loss"])
     for part, name in {"train": "seen_accuracy", "test": "unseen_accuracy"}.items():
-        measured = evaluate_run(demo_run, part, demo_settings.training.curve_episodes, CURVE_SEED, material=demo, quiet=True)
+        measured = evaluate_run(curve_run, part, curve_settings.training.curve_episodes, CURVE_SEED, material=demo, quiet=True)
         assert kept[name] == pytest.approx(measured.score.mean, abs=1e-6)
-    plain = replace(demo_settings, training=replace(demo_settings.training, curve_episodes=0))
+    plain = replace(curve_settings, training=replace(curve_settings.training, curve_episodes=0))
     without = train_run(plain, tmp_path / "plain", demo, quiet=True)
     assert without == [{name: line[name] for name in line if "seen_" not in name} for line in history]
 
 
-def test_runs_and_cells_from_before_the_curves_stay_what_they_are(demo_run: Path) -> None:
-    config = json.loads((demo_run / CONFIG).read_text("utf-8"))
+def test_runs_and_cells_from_before_the_curves_stay_what_they_are(curve_run: Path) -> None:
+    config = json.loads((curve_run / CONFIG).read_text("utf-8"))
     del config["training"]["curve_episodes"]
     assert run_settings(config).training.curve_episodes == 0
     settings = settings_to_dict(RunSettings())
@@ -44,10 +44,10 @@ def test_runs_and_cells_from_before_the_curves_stay_what_they_are(demo_run: Path
         TrainingSettings(curve_episodes=-1)
 
 
-def test_curves_of_several_runs_side_by_side(demo_run: Path, mean_run: Path) -> None:
-    [figure] = curves.figures(Subject(demo_run, against=(Subject(mean_run),), quiet=True))
-    history = load_history(demo_run)
-    own = [row for row in figure.rows if row["run"] == demo_run.name]
+def test_curves_of_several_runs_side_by_side(curve_run: Path, mean_run: Path) -> None:
+    [figure] = curves.figures(Subject(curve_run, against=(Subject(mean_run),), quiet=True))
+    history = load_history(curve_run)
+    own = [row for row in figure.rows if row["run"] == curve_run.name]
     assert [row["seen_accuracy"] for row in own] == [line["seen_accuracy"] for line in history]
     assert sum(row["kept"] for row in own) == 1
     other = [row for row in figure.rows if row["run"] == mean_run.name]
@@ -67,12 +67,12 @@ def test_a_damaged_history_is_told(tmp_path: Path) -> None:
         load_history(tmp_path)
 
 
-def test_perplexity_is_read_from_the_pretraining(demo_run: Path, tmp_path: Path) -> None:
+def test_perplexity_is_read_from_the_pretraining(curve_run: Path, tmp_path: Path) -> None:
     with pytest.raises(NotApplicableError, match="did not pre-train"):
-        perplexity.figures(Subject(demo_run))
+        perplexity.figures(Subject(curve_run))
     folder = tmp_path / "pretrained"
     folder.mkdir()
-    for path in demo_run.iterdir():
+    for path in curve_run.iterdir():
         (folder / path.name).write_bytes(path.read_bytes())
     names = "seen_perplexity", "val_perplexity", "unseen_perplexity"
     lines = [
@@ -80,7 +80,7 @@ def test_perplexity_is_read_from_the_pretraining(demo_run: Path, tmp_path: Path)
         for n, numbers in enumerate([(30.0, 40.0, 41.5), (20.0, 39.0, 40.5)], 1)
     ]
     save_checkpoint(folder / PRETRAINING, TrainingState({}, {}, best_epoch=2, history=lines))
-    [figure] = perplexity.figures(Subject(folder, against=(Subject(demo_run),)))
+    [figure] = perplexity.figures(Subject(folder, against=(Subject(curve_run),)))
     assert [[row[name] for name in names] for row in figure.rows] == [[30, 40, 41.5], [20, 39, 40.5]]
     assert "training classes (seen) 30.0 to 20.0" in figure.caption
     assert figure.svg.startswith("<svg")
@@ -96,10 +96,10 @@ def test_words_change_places_within_their_count(demo) -> None:
 
 
 @pytest.mark.parametrize("name", robustness.ESTIMATORS)
-def test_attention_stays_to_the_last_bit_with_counts_alone(name: str, demo, demo_settings) -> None:
+def test_attention_stays_to_the_last_bit_with_counts_alone(name: str, demo, curve_settings) -> None:
     settings = ModelSettings(signature=robustness.ESTIMATORS[name])
     model = FewShotModel.initial(settings, demo.texts.table.shape[1])
-    change = robustness.measure_change(model, demo.texts, demo.sampler("test", demo_settings.episode, 0), 3)
+    change = robustness.measure_change(model, demo.texts, demo.sampler("test", curve_settings.episode, 0), 3)
     if name == "counts":
         assert (change.attention, change.t) == (0, 0)
     else:
@@ -107,11 +107,11 @@ def test_attention_stays_to_the_last_bit_with_counts_alone(name: str, demo, demo
         assert change.t > 0
 
 
-def test_every_estimator_and_the_run_itself_are_compared(demo_run: Path, monkeypatch) -> None:
+def test_every_estimator_and_the_run_itself_are_compared(curve_run: Path, monkeypatch) -> None:
     monkeypatch.setattr(robustness, "QUICK_EPISODES", 3)
     monkeypatch.setattr(robustness, "TRAINED", 3)
-    [figure] = robustness.figures(Subject(demo_run, quick=True, quiet=True))
-    assert [row["model"] for row in figure.rows] == [demo_run.name, *["trained here"] * 4]
+    [figure] = robustness.figures(Subject(curve_run, quick=True, quiet=True))
+    assert [row["model"] for row in figure.rows] == [curve_run.name, *["trained here"] * 4]
     assert [row["attention"] for row in figure.rows[:2]] == [0, 0]
     assert all(row["attention"] > 0 for row in figure.rows[2:])
     assert figure.svg.startswith("<svg")

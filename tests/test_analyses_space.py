@@ -57,8 +57,8 @@ def test_silhouettes_and_the_plane_are_those_of_their_definition() -> None:
     assert found.separation == pytest.approx(found.silhouettes.mean())
 
 
-def test_the_weights_of_a_text_sum_to_one_and_are_what_they_say(demo_run: Path) -> None:
-    subject = Subject(demo_run, quick=True, quiet=True)
+def test_the_weights_of_a_text_sum_to_one_and_are_what_they_say(curve_run: Path) -> None:
+    subject = Subject(curve_run, quick=True, quiet=True)
     episode = query_episode(subject)
     texts = subject.texts.select(episode.query)
     weights = word_weights(subject, episode, texts)
@@ -71,8 +71,8 @@ def test_the_weights_of_a_text_sum_to_one_and_are_what_they_say(demo_run: Path) 
     assert np.array_equal(weights["ours"], subject.task(episode).weights(texts))
 
 
-def test_the_picture_of_the_space_names_its_classes_and_deviations(demo_run: Path) -> None:
-    subject = Subject(demo_run, quick=True, quiet=True)
+def test_the_picture_of_the_space_names_its_classes_and_deviations(curve_run: Path) -> None:
+    subject = Subject(curve_run, quick=True, quiet=True)
     [figure] = space.figures(subject)
     episode = query_episode(subject)
     assert all(subject.corpus.classes[number] in figure.caption for number in episode.classes)
@@ -85,8 +85,8 @@ def test_the_picture_of_the_space_names_its_classes_and_deviations(demo_run: Pat
     assert figure.svg.startswith("<svg")
 
 
-def test_classes_can_be_asked_for_and_a_small_class_gives_what_it_has(demo_run: Path) -> None:
-    whole = Subject(demo_run, quiet=True)
+def test_classes_can_be_asked_for_and_a_small_class_gives_what_it_has(curve_run: Path) -> None:
+    whole = Subject(curve_run, quiet=True)
     names = [whole.corpus.classes[number] for number in whole.material.dataset.split.test[:2]]
     episode = query_episode(replace(whole, classes=tuple(names)))
     sizes = [int(np.sum(whole.corpus.labels == number)) for number in episode.classes]
@@ -121,9 +121,9 @@ def test_the_cosine_of_two_weightings(planted) -> None:
     assert oracle.mean_cosine(one, np.full_like(one, 0.1), texts) == pytest.approx(10**-0.5)
 
 
-def test_the_papers_cosines_stand_beside_ours(demo_run: Path) -> None:
+def test_the_papers_cosines_stand_beside_ours(curve_run: Path) -> None:
     assert oracle.paper_cosines("huffpost") == {"mean": 0.51, "s": 0.59, "t": 0.7, "ours": 0.74}
-    [figure] = oracle.figures(Subject(demo_run, quick=True, quiet=True))
+    [figure] = oracle.figures(Subject(curve_run, quick=True, quiet=True))
     assert [row["weighting"] for row in figure.rows] == list(WEIGHTINGS)
     assert all(0 < row["cosine"] <= 1 and row["paper"] is None for row in figure.rows)
     assert "The paper has no figures for this data set." in figure.caption
@@ -140,10 +140,10 @@ def test_a_network_learns_a_separable_task_from_enough_texts(planted) -> None:
     assert accuracy > 0.9 > supervised.supervised_accuracy(texts, [part[:1] for part in learned], tested)
 
 
-def test_the_curve_of_the_network_with_the_method_as_lines(demo_run: Path, monkeypatch) -> None:
+def test_the_curve_of_the_network_with_the_method_as_lines(curve_run: Path, monkeypatch) -> None:
     monkeypatch.setattr(supervised, "SIZES", (1, 5))
     monkeypatch.setattr(supervised, "QUICK_EPISODES", 8)
-    [figure] = supervised.figures(Subject(demo_run, quick=True, quiet=True))
+    [figure] = supervised.figures(Subject(curve_run, quick=True, quiet=True))
     curve, lines = figure.rows[:2], figure.rows[2:]
     assert [row["examples_a_class"] for row in curve] == [1, 5]
     assert [(line["examples_a_class"], line["trained_at_shot"]) for line in lines] == [(1, 1), (5, 1)]

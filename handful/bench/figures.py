@@ -89,6 +89,12 @@ class Figure:
         return self._drawn[1]
 
     @property
+    def width(self) -> float:
+        """Of the drawing, in points."""
+        found = re.search(r'width="([\d.]+)pt"', self.svg)
+        return float(found[1]) if found else 0.0
+
+    @property
     def columns(self) -> list[str]:
         """Names of its numbers."""
         return list(dict.fromkeys(name for row in self.rows for name in row))

@@ -17,6 +17,7 @@ from .figures import Figure
 
 LARGEST = 5_000_000  # bytes of a page
 LARGEST_DRAWING = 600_000  # bytes of an SVG: beyond, as with thousands of points, dots are lighter
+NARROWEST = "34rem"  # a drawing is shown
 MOST_ROWS = 200  # of a table of numbers; the CSV has all
 STYLE = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1f2328; --soft: #59636e; --line: #d1d9e0; --link: #0050b3; }
@@ -35,8 +36,9 @@ nav, figcaption, .about, footer { max-width: 44rem; }
 nav ol { padding-left: 1.4rem; }
 article { border-top: 1px solid var(--line); padding-top: 1.5rem; margin-top: 2.5rem; }
 figure { margin: 0; }
-figure img { display: block; max-width: 100%; height: auto; margin: 0 auto; }
-img.dots { background: white; border-radius: .4rem; }
+.picture { overflow-x: auto; }
+.picture img { display: block; max-width: 100%; height: auto; margin: 0 auto; }
+.picture .dots { background: white; border-radius: .4rem; }
 figcaption { margin-top: 1rem; }
 details { margin-top: 1rem; }
 summary { cursor: pointer; color: var(--link); }
@@ -133,10 +135,13 @@ def _article(figure: Figure) -> str:
 
 
 def _image(figure: Figure, alt: str) -> str:
-    svg = figure.svg.encode()
-    if len(svg) > LARGEST_DRAWING and len(figure.png) < len(svg):
-        return f'<img class="dots" alt="{alt}" src="data:image/png;base64,{base64.b64encode(figure.png).decode()}">'
-    return f'<img alt="{alt}" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
+    """A drawing as wide as the page; on a narrow one it keeps a width at which it can be read, and moves in its own frame."""
+    kind, style, content = "svg+xml", "", figure.svg.encode()
+    if len(content) > LARGEST_DRAWING and len(figure.png) < len(content):
+        kind, style, content = "png", ' class="dots"', figure.png
+    data = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+    narrowest = f"min-width:min({figure.width:.0f}pt,{NARROWEST})"
+    return f'<div class="picture" tabindex="0"><img{style} style="{narrowest}" alt="{alt}" src="{data}"></div>'
 
 
 def _numbers(figure: Figure) -> str:

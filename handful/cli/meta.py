@@ -13,7 +13,7 @@ from .common import data_dir_option, options_of
 DATA_OPTIONS = options_of(
     click.option("--data", default="demo", help="demo, a file of JSON lines, or a name in the data folder."),
     data_dir_option,
-    click.option("--split", help="JSON file with the classes of train, val and test; by default the one beside the data."),
+    click.option("--split", help="JSON file with the classes of train, val and test, or the name of a split that ships."),
     click.option("--skip-empty", is_flag=True, help="Leave texts without a word out, instead of stopping at them."),
     click.option("--longest", default=500, help="Words kept of a text."),
 )

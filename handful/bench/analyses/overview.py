@@ -87,10 +87,10 @@ def tell(subject: Subject) -> Story:
     reader, corpus = Reader(subject, episode), subject.material.dataset.corpus
     document = subject.document if subject.document is not None else _telling(reader)
     weights = [reader.shaded(document, measure(document)).weights for measure in (reader.s, reader.t, reader.attention)]
-    heaviest = np.sort(np.argsort(-weights[2], kind="stable")[:MOST_WORDS])
     names, split = corpus.classes, subject.material.dataset.split
     firsts = [int(episode.support[np.flatnonzero(episode.support_labels == i)[0]]) for i in range(len(episode.classes))]
     words = corpus.words(document)
+    heaviest = _heaviest(words, weights[2]) if len(words) > MOST_WORDS else list(range(len(words)))
     return Story(
         subject.material.dataset.name,
         [names[number] for number in split.train],
@@ -107,6 +107,14 @@ def tell(subject: Subject) -> Story:
         weights[2][heaviest],
         reader.probabilities(np.array([document]))[0],
     )
+
+
+def _heaviest(words: Sequence[str], weights: np.ndarray[Any, Any]) -> list[int]:
+    """Where the heaviest words stand, each word once, in the order of the text."""
+    first: dict[str, int] = {}
+    for place in np.argsort(-weights, kind="stable").tolist():
+        first.setdefault(words[place], place)
+    return sorted(list(first.values())[:MOST_WORDS])
 
 
 def _episode(subject: Subject) -> Episode:

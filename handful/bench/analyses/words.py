@@ -35,11 +35,15 @@ def paper_words() -> dict[str, list[str]]:
     return listed
 
 
+@cache
+def function_words() -> frozenset[str]:
+    """Words that only hold others together. Common lists of stop words also have bill, fire, interest: telling ones."""
+    return frozenset((files(__package__) / "function_words.txt").read_text("utf-8").split())
+
+
 def telling(word: str) -> bool:
     """Whether a word can say something about a class: no function word, sign, ending or single letter."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    return len(word) > 1 and word[0].isalnum() and not set("'’") & set(word) and word not in ENGLISH_STOP_WORDS
+    return len(word) > 1 and word[0].isalnum() and not set("'’") & set(word) and word not in function_words()
 
 
 def class_words(corpus: Corpus, most: int = MOST) -> tuple[list[list[str]], Scores]:

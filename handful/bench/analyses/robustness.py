@@ -147,6 +147,7 @@ def draw(labels: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Any:
     bars = left.barh(places, [row["attention"] for row in rows], 0.6, color=COLOURS[0], linewidth=0)
     left.bar_label(bars, [f"{row['attention']:.3f}" for row in rows], padding=3)
     left.set_xlim(0, 1.25 * max(0.01, *(row["attention"] for row in rows)))
+    left.xaxis.get_major_locator().set_params(nbins=4)
     left.set_title("attention that moves")
     left.set_yticks(places, labels)
     left.set_xlabel("share (0: all stays in its place)")

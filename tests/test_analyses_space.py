@@ -152,3 +152,10 @@ def test_the_curve_of_the_network_with_the_method_as_lines(curve_run: Path, monk
     assert all(0 <= row["accuracy"] <= 1 for row in figure.rows)
     assert "It was trained on tasks with 1 labelled text a class, though." in figure.caption
     assert figure.svg.startswith("<svg")
+
+
+def test_the_frame_leaves_out_what_lies_far_away() -> None:
+    points = np.random.default_rng(0).normal(size=(500, 2))
+    low, high = space.frame(np.vstack([points, [[1000, 0]]]))
+    assert high[0] < 10
+    assert np.mean((points > low) & (points < high)) > 0.99

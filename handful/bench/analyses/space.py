@@ -13,7 +13,7 @@ from ...functional import Floats, Ints, weighted_bag
 from ...progress import track
 from ..figures import COLOURS, MARKERS, Figure, panels
 from .subject import Subject
-from .weighting import WEIGHTINGS, check_attention, data_title, episode_sentences, query_episode, word_weights
+from .weighting import WEIGHTINGS, check_attention, counted, data_title, episode_sentences, query_episode, word_weights
 
 PAPER_CLASSES = {  # of the paper's figure; that for HuffPost does not name them
     "20newsgroups": (
@@ -21,6 +21,8 @@ PAPER_CLASSES = {  # of the paper's figure; that for HuffPost does not name them
         *("talk.politics.misc", "talk.politics.guns"),
     )
 }
+
+OUTSIDE = 0.5  # percent of the points on each side that the frame need not hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +117,13 @@ def _points(spaces: Sequence[Space], names: Sequence[str]) -> Iterator[dict[str,
             yield {"weighting": space.weighting, "class": name, **numbers}
 
 
+def frame(points: Floats) -> tuple[Floats, Floats]:
+    """Corners around nearly all points (texts, 2): a few far ones would press the others together."""
+    low, high = np.percentile(points, [OUTSIDE, 100 - OUTSIDE], axis=0)
+    margin = 0.25 * (high - low)
+    return np.maximum(low - margin, points.min(0) - margin / 5), np.minimum(high + margin, points.max(0) + margin / 5)
+
+
 def draw(spaces: Sequence[Space], labels: Ints, names: Sequence[str]) -> Any:
     """A panel for each weighting."""
     drawing, axes = panels(7.2, 7.4, 2, 2)
@@ -128,7 +137,12 @@ def draw(spaces: Sequence[Space], labels: Ints, names: Sequence[str]) -> Any:
         axis.text(0, 1.02, words, transform=axis.transAxes)
         axis.set_xticks([])
         axis.set_yticks([])
-        axis.set_xlabel(f"{100 * space.variance:.0f} % of the variance is shown")
+        low, high = frame(space.points)
+        axis.set_xlim(low[0], high[0])
+        axis.set_ylim(low[1], high[1])
+        outside = int(np.any((space.points < low) | (space.points > high), axis=1).sum())
+        more = f", {counted(outside, 'text')} outside the frame" if outside else ""
+        axis.set_xlabel(f"{100 * space.variance:.0f} % of the variance{more}")
     handles = axes.flat[0].get_legend_handles_labels()
     legend = drawing.legend(*handles, loc="outside lower center", ncols=3, markerscale=2.2)
     for handle in legend.legend_handles:

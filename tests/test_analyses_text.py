@@ -195,8 +195,17 @@ def test_importance_compares_runs(subject, names):
     (figure,) = attention.importance(asked)
     assert {row["run"] for row in figure.rows} == {
         "attention + ridge, class not seen in training: by leaving out",
-        "attention + ridge, class not seen in training: attention",
+        "attention + ridge, class not seen in training: its weights",
     }
+
+
+def test_attention_is_for_models_that_generate_it(subject):
+    other = replace(subject)
+    settings = replace(subject.settings, model=replace(subject.settings.model, representation="idf"))
+    other.__dict__["_run"] = (settings, subject.model)
+    for analysis in (attention.figures, attention.granularity, overview.figures):
+        with pytest.raises(NotApplicableError, match="generates no attention"):
+            analysis(other)
 
 
 def test_granularity_wants_its_classes(subject):

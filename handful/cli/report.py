@@ -64,7 +64,7 @@ def report(
                 figure.save(figures)
     write_report(out, subject, outcomes)
     made = sum(len(outcome.figures) for outcome in outcomes)
-    click.echo(f"{out}: {made} figures{f', as files in {figures}' if figures else ''}.")
+    click.echo(f"{out}: {made} figure{'s' * (made != 1)}{f', as files in {figures}' if figures else ''}.")
 
 
 @click.command()

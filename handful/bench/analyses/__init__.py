@@ -22,9 +22,9 @@ class Analysis:
 
 
 ANALYSES: dict[str, Analysis] = {
-    "overview": Analysis("How it works, drawn from a real episode.", overview.figures, "a model that weighs words"),
+    "overview": Analysis("How it works, drawn from a real episode.", overview.figures, "a run of the preset our"),
     "attention": Analysis(
-        "Words of queries, shaded by s, by t and by attention.", attention.figures, "a model that weighs words"
+        "Words of queries, shaded by s, by t and by attention.", attention.figures, "a model that generates attention"
     ),
     "granularity": Analysis(
         "The same text among close and among distant classes.",

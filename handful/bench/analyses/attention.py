@@ -94,11 +94,13 @@ def _each_left_out(query: Texts) -> list[Texts]:
     ]
 
 
-def weighing(subject: Subject) -> None:
-    """Refuse a run whose model does not weigh words."""
-    if not isinstance(subject.model.representation, WeightedBag):
-        kind = subject.settings.model.representation
-        raise NotApplicableError(f"The representation {kind} gives words no weights: report a run of mean, idf or attention.")
+def generating(subject: Subject) -> None:
+    """Refuse a run whose model does not generate attention."""
+    kind = subject.settings.model.representation
+    if kind != "attention":
+        raise NotApplicableError(
+            f"The representation {kind} generates no attention: report a run of the representation attention."
+        )
 
 
 def shown_episode(subject: Subject) -> Episode:
@@ -121,7 +123,7 @@ def shown_queries(subject: Subject, episode: Episode, number: int = QUERIES) -> 
 
 def attention_table(subject: Subject, number: int = QUERIES) -> ShadedTable:
     """Queries of an episode, each shaded by s, by t and by attention."""
-    weighing(subject)
+    generating(subject)
     episode = shown_episode(subject)
     documents, names = shown_queries(subject, episode, number), subject.corpus.classes
     reader, rows = Reader(subject, episode), []
@@ -153,8 +155,9 @@ def figures(subject: Subject) -> list[Figure]:
             f"Texts of {subject.material.dataset.name}, from classes the model {'saw some of' if trained else 'never saw'} in "
             f"training, to be sorted after {shot} labelled example{'s' * (shot > 1)} of each of {way} classes. Each text "
             "stands here three times: shaded by s(x), high for words that are rare in other texts; by t(x), high for words "
-            "that occur in the examples of few classes; and by the attention that the model makes of both, with which a word "
-            f"enters the decision. {SHADES} A word that has no vector stays blank.",
+            "that occur in the examples of few classes; and by the attention that the model makes of "
+            f"{' and '.join(subject.settings.model.signals)}, with which a word enters the decision. {SHADES} A word that has "
+            "no vector stays blank.",
             f"{len(table.rows)} texts, each with its words shaded by s, by t and by attention.",
             table.numbers(),
             table.draw,
@@ -168,7 +171,7 @@ def figures(subject: Subject) -> list[Figure]:
 
 def granularity(subject: Subject) -> list[Figure]:
     """A text of Reuters' class jobs among close and among distant classes."""
-    weighing(subject)
+    generating(subject)
     missing = {*FINE, *COARSE} - set(subject.corpus.classes)
     if missing:
         raise NotApplicableError("Fine and coarse tasks are shown on Reuters' classes: report a run on reuters.")
@@ -190,10 +193,10 @@ def granularity(subject: Subject) -> list[Figure]:
             "granularity",
             "The same text, among close and among distant classes",
             "One Reuters article of the class jobs, in two tasks of five classes with five labelled examples each: beside "
-            "other economic indicators (retail sales; industrial, wholesale and consumer prices and production) and beside raw "
-            "materials and reserves. The examples of jobs are the same in both, and so is s(x), which does not know the task. "
-            "What t(x) and the attention single out depends on which classes have to be told apart. None of these classes was "
-            f"seen in training (the split granularity). {SHADES}",
+            "other economic indicators (retail sales, industrial production, wholesale prices, consumer prices) and beside "
+            "distant classes (cocoa, aluminium, copper, foreign reserves). The examples of jobs are the same in both, and so "
+            "is s(x), which does not know the task. What t(x) and the attention single out depends on which classes have to be "
+            f"told apart. None of these classes was seen in training (the split granularity). {SHADES}",
             "A text of the class jobs shaded by s, t and attention, once in a fine-grained and once in a coarse-grained task.",
             table.numbers(),
             table.draw,
@@ -228,7 +231,7 @@ def importance(subject: Subject) -> list[Figure]:
         label = f"{run.method}, class {'seen' if seen else 'not seen'} in training"
         rows.append((f"{label}: by leaving out", [reader.shaded(document, reader.importance(document))]))
         if isinstance(run.model.representation, WeightedBag):
-            rows.append((f"{label}: attention", [reader.shaded(document, reader.attention(document))]))
+            rows.append((f"{label}: its weights", [reader.shaded(document, reader.attention(document))]))
     table = ShadedTable("run", [f"a text of the class {name}, among {', '.join(names[1:])}"], rows)
     return [
         Figure(
@@ -236,7 +239,7 @@ def importance(subject: Subject) -> list[Figure]:
             f"What matters in a text of the class {name}",
             "The importance of a word here is how much the probability of the right class falls when that word is left out; a "
             "word is blue where the probability rises. It can be measured for any model, also for one that gives words no "
-            "weights, such as a prototypical network. Where the model weighs words, its attention stands below. A model that "
+            "weights, such as a prototypical network. Where the model weighs words, its weights stand below. A model that "
             "learned words of its training classes may know what matters in a class it was trained on, and not in a new one. "
             f"All runs get the same five examples of the same {len(names)} classes. {SHADES}",
             f"A text of the class {name} shaded by the importance of its words to {len(rows)} models.",

@@ -13,9 +13,9 @@ from ...episodes import Episode, EpisodeSpec
 from ...errors import SettingError
 from ...functional import entropy
 from ..figures import COLOURS, HEAVIEST, INK, Figure
-from .attention import Reader, weighing
+from .attention import Reader, generating
 from .shading import sheet, text_width
-from .subject import Subject
+from .subject import NotApplicableError, Subject
 
 WAY = 3  # classes: as many as can be taken in at once
 MOST_WORDS = 8  # of the query
@@ -43,6 +43,7 @@ class Story:
     t: np.ndarray[Any, Any]
     attention: np.ndarray[Any, Any]
     probabilities: np.ndarray[Any, Any]
+    network: str  # of the generator
 
     @property
     def right(self) -> bool:
@@ -52,7 +53,9 @@ class Story:
 
 def figures(subject: Subject) -> list[Figure]:
     """The episode, the source pool and the flow of the model."""
-    weighing(subject)
+    generating(subject)
+    if (subject.settings.model.signals, subject.settings.model.head) != (("s", "t"), "ridge"):
+        raise NotApplicableError("The overview tells of s, t and a ridge regression: report a run of the preset our.")
     story = tell(subject)
     columns = zip(story.words, story.s, story.t, story.attention, strict=True)
     answers = zip(story.classes, story.probabilities, strict=True)
@@ -106,6 +109,7 @@ def tell(subject: Subject) -> Story:
         weights[1][heaviest],
         weights[2][heaviest],
         reader.probabilities(np.array([document]))[0],
+        "a biLSTM" if subject.settings.model.network == "bilstm" else "a small network",
     )
 
 
@@ -233,7 +237,7 @@ def _query(axes: Any, story: Story, top: float) -> float:
     rows = [
         ("s(x)", "from the source pool", story.s, COLOURS[0]),
         ("t(x)", "from the support set", story.t, COLOURS[1]),
-        ("attention", "made of both by a biLSTM", story.attention, HEAVIEST),
+        ("attention", f"made of both by {story.network}", story.attention, HEAVIEST),
     ]
     labels, tall, end = 150.0, 34.0, top + 38 + 3 * 54
     _box(axes, 6, top, WIDTH - 6, end, INK, 0.04)

@@ -27,6 +27,7 @@ class Curve:
     way: int
     shot: int
     method: str
+    vectors: str  # of words
     seen: tuple[float, ...]
     unseen: tuple[float, ...]
     best_epoch: int  # whose model was kept
@@ -57,6 +58,7 @@ def learning_curve(subject: Subject) -> Curve | None:
         settings.episode.way,
         settings.episode.shot,
         subject.method,
+        settings.model.vectors,
         tuple(line[seen] for line in history),
         tuple(line[unseen] for line in history),
         1 + int(np.argmin([badness(line, settings.training) for line in history])),
@@ -96,12 +98,12 @@ def figures(subject: Subject) -> list[Figure]:
 def _sentences(curves: Sequence[Curve]) -> Iterator[str]:
     yield (
         "Accuracy after each epoch of training, on tasks of classes that the model is trained on (seen) and of classes that "
-        "it never meets in training (unseen). Where the upper line leaves the lower one behind, the model learns what does "
-        "not carry over to new classes. The dotted upright marks the epoch whose model is kept, by validation classes that "
-        "are neither."
+        "it never meets in training (unseen). Where the line of the seen classes leaves the other behind, the model learns "
+        "what does not carry over to new classes. The dotted upright marks the epoch whose model is kept, by validation "
+        "classes that are neither."
     )
     for curve in curves:
-        shape = f"{curve.data}, {curve.way} classes, {counted(curve.shot, 'labelled text')} a class"
+        shape = f"{curve.data}, {curve.way} classes, {counted(curve.shot, 'labelled text')} a class, vectors {curve.vectors}"
         on = f" ({curve.episodes} tasks of each kind, always the same)" if curve.episodes else ""
         yield f"{curve.run}: {curve.method} on {shape}{on}, {100 * curve.gap:.1f} points from unseen to seen at that epoch."
     without = [curve.run for curve in curves if not curve.episodes]
@@ -113,6 +115,7 @@ def _sentences(curves: Sequence[Curve]) -> Iterator[str]:
         )
     if any(curve.episodes != EPISODES for curve in curves):
         yield f"The paper has {EPISODES} tasks each of training and of test classes."
+    yield "The paper's word vectors are fastText's."
 
 
 def draw(curves: Sequence[Curve]) -> Any:
@@ -125,19 +128,16 @@ def draw(curves: Sequence[Curve]) -> Any:
         mark = {"marker": "o"} if len(epochs) == 1 else {}
         for number, (name, values) in enumerate({"seen classes": curve.seen, "unseen classes": curve.unseen}.items()):
             look = {"color": COLOURS[3 * number], "linestyle": DASHES[number], **mark}
-            axis.plot(epochs, 100 * np.array(values), label=name if curve.episodes else _stand_in(name), **look)
+            axis.plot(epochs, 100 * np.array(values), label=name, **look)
         axis.axvline(curve.best_epoch, color=INK, linestyle=":", linewidth=1, alpha=0.6)
         axis.set_title(f"{curve.method}\n", fontsize=10)
-        axis.text(0, 1.02, f"{curve.data}, {curve.way}-way {curve.shot}-shot", transform=axis.transAxes)
+        shape = f"{curve.data}, {curve.way}-way {curve.shot}-shot"
+        axis.text(0, 1.02, shape if curve.episodes else f"{shape} (training, validation)", transform=axis.transAxes)
         axis.set_xlabel("epoch")
         axis.xaxis.get_major_locator().set_params(integer=True)
-        axis.legend(loc="lower right")
     for axis in axes.flat[len(curves) :]:
         axis.set_visible(False)
     for row in axes:
         row[0].set_ylabel("accuracy, %")
+    drawing.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return drawing
-
-
-def _stand_in(name: str) -> str:
-    return {"seen classes": "seen (training)", "unseen classes": "unseen (validation)"}[name]

@@ -42,6 +42,8 @@ from .storage import (
 )
 from .training import TrainingSettings, meta_train
 
+CURVE_SEED = 1_000_000  # unlike that of a run
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -141,6 +143,7 @@ def train_run(
         load_checkpoint(folder, model.parameters),
         lambda state: save_checkpoint(folder, state),
         quiet,
+        curve_samplers(material, settings),
     )
     save_pool(folder, material.corpus.vocabulary, train.training_pool)
     table = trained.parameters.pop(VECTORS, None)
@@ -150,6 +153,15 @@ def train_run(
     for place in (folder, folder / PRETRAINING):
         (place / CHECKPOINT).unlink(missing_ok=True)
     return history
+
+
+def curve_samplers(material: Material, settings: RunSettings) -> dict[str, EpisodeSampler]:
+    """Episodes of training classes and of test classes for a learning curve, if the settings want one.
+
+    They have a seed of their own: the same for every run, and none of them is trained on.
+    """
+    parts = {"seen": "train", "unseen": "test"} if settings.training.curve_episodes else {}
+    return {name: material.sampler(part, settings.episode, CURVE_SEED) for name, part in parts.items()}
 
 
 def _pretrained(model: FewShotModel, settings: RunSettings, material: Material, folder: Path, quiet: bool) -> FewShotModel:

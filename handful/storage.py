@@ -244,3 +244,16 @@ def load_checkpoint(folder: Path, parameters: Mapping[str, Any]) -> TrainingStat
         groups.setdefault(group, {})[rest] = array
     check_parameters(groups["parameters"], parameters, path)
     return TrainingState(**groups, best_epoch=int(notes["best_epoch"]), history=json.loads(notes["history"]))
+
+
+def load_history(folder: Path) -> list[dict[str, float]]:
+    """The lines of a history, one an epoch; none where nothing was trained."""
+    path = folder / HISTORY
+    if not path.is_file():
+        return []
+    try:
+        return [
+            {name: float(value) for name, value in json.loads(line).items()} for line in path.read_text("utf-8").splitlines()
+        ]
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ModelError(f"{path} is damaged ({error}): make the model again.") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +34,7 @@ class TrainingSettings:
     epochs: int = 1000  # at most
     pretraining_epochs: int = 0  # of an encoder that is trained, on the texts of the training classes, at most
     monitor: Literal["loss", "accuracy"] = "loss"
+    curve_episodes: int = 0  # of seen and of unseen classes, scored after each epoch for a learning curve; they decide nothing
 
     def __post_init__(self) -> None:
         if self.monitor not in ("loss", "accuracy"):
@@ -40,6 +42,8 @@ class TrainingSettings:
         for name in ("learning_rate", "episodes", "tasks", "validation_episodes", "patience", "epochs"):
             if not getattr(self, name) > 0:
                 raise SettingError(f"{name} is {getattr(self, name)}: it must be above 0.")
+        if self.curve_episodes < 0:
+            raise SettingError(f"curve_episodes is {self.curve_episodes}: it must be 0, for no curve, or above.")
 
 
 @dataclass
@@ -77,15 +81,20 @@ def meta_train(
     state: TrainingState | None = None,
     save: Callable[[TrainingState], None] = lambda state: None,
     quiet: bool = False,
+    watched: Mapping[str, Sampler] = MappingProxyType({}),
 ) -> tuple[FewShotModel, list[dict[str, float]]]:
-    """The model with the parameters of its best epoch, and a line of history an epoch. `save` is called after each."""
+    """The model with the parameters of its best epoch, and a line of history an epoch. `save` is called after each.
+
+    The accuracy on the curve episodes of each sampler in `watched` is noted as `NAME_accuracy`, and used for nothing.
+    """
     if not model.parameters:  # a nearest neighbour has nothing to learn
         return model, []
     state = state or initial_state(model)
     checks = list(prepare_batches(model, texts, validation, range(settings.validation_episodes)))
+    curves = {name: list(prepare_batches(model, texts, s, range(settings.curve_episodes))) for name, s in watched.items()}
     with torch_threads(model.threads), progress_bar("Training", settings.epochs, quiet) as bar:
         while not state.finished(settings):
-            state = _epoch(model, texts, train, checks, settings, state)
+            state = _epoch(model, texts, train, checks, curves, settings, state)
             save(state)
             bar.update(state.epoch, _describe(state))
     return model.to_numpy().with_parameters(state.best), state.history
@@ -101,10 +110,11 @@ def _epoch(
     texts: Texts,
     train: Sampler,
     checks: list[EpisodeBatch],
+    curves: Mapping[str, list[EpisodeBatch]],
     settings: TrainingSettings,
     state: TrainingState,
 ) -> TrainingState:
-    """One step an episode, then the validation episodes."""
+    """One step an episode, then the validation episodes, and those of the curves."""
     learner = model.with_parameters(state.parameters).to_torch()
     steps = state.epoch * -(-settings.episodes // settings.tasks)
     optimizer = restore_adam(learner.parameters, settings.learning_rate, state.moments, steps)
@@ -123,6 +133,8 @@ def _epoch(
         "val_loss": float(np.mean(np.concatenate([losses for _, losses in scored]))),
         "val_accuracy": float(np.mean(np.concatenate([accuracies for accuracies, _ in scored]))),
     }
+    for name, batches in curves.items():
+        line[f"{name}_accuracy"] = float(np.mean(np.concatenate([score_batch(trained, batch)[0] for batch in batches])))
     parameters = trained.to_numpy().parameters
     better = not state.history or badness(line, settings) < badness(state.history[state.best_epoch - 1], settings)
     return TrainingState(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from handful.corpus import Corpus, Dataset, load_dataset, make_corpus
 from handful.episodes import EpisodeSampler, EpisodeSpec
+from handful.model import ModelSettings
 from handful.runs import Material, RunSettings, load_material, train_run
 from handful.training import TrainingSettings
 
@@ -97,3 +99,36 @@ def lines(tmp_path: Path):
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def curve_settings() -> RunSettings:
+    """A run of the method that takes a moment, with a learning curve."""
+    training = TrainingSettings(episodes=4, validation_episodes=3, epochs=3, curve_episodes=5)
+    return RunSettings(episode=EpisodeSpec(3, 1, 3), training=training)
+
+
+@pytest.fixture(scope="session")
+def curve_run(demo: Material, curve_settings: RunSettings, tmp_path_factory) -> Path:
+    """A finished run of the method."""
+    return _run(curve_settings, demo, tmp_path_factory.mktemp("runs") / "our")
+
+
+@pytest.fixture(scope="session")
+def mean_run(demo: Material, curve_settings: RunSettings, tmp_path_factory) -> Path:
+    """A finished run that generates no attention, without a curve."""
+    training = replace(curve_settings.training, curve_episodes=0)
+    settings = replace(curve_settings, model=ModelSettings("mean"), training=training)
+    return _run(settings, demo, tmp_path_factory.mktemp("runs") / "mean")
+
+
+@pytest.fixture(scope="session")
+def nearest_run(demo: Material, curve_settings: RunSettings, tmp_path_factory) -> Path:
+    """A finished run that has nothing to learn."""
+    settings = replace(curve_settings, model=ModelSettings("mean", "nearest"))
+    return _run(settings, demo, tmp_path_factory.mktemp("runs") / "nearest")
+
+
+def _run(settings: RunSettings, material: Material, folder: Path) -> Path:
+    train_run(settings, folder, material, quiet=True)
+    return folder

@@ -71,6 +71,11 @@ TRAINING_OPTIONS = options_of(
     click.option("--epochs", default=1000, help="Epochs at most."),
     click.option("--pretraining-epochs", default=0, help="Epochs at most of masked language modelling, of a trained encoder."),
     click.option("--monitor", default="loss", help="What must improve on the validation classes: loss or accuracy."),
+    click.option(
+        "--curve-episodes",
+        default=0,
+        help="After each epoch, note the accuracy on so many episodes of training and of test classes; it decides nothing.",
+    ),
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..figures import Figure
-from . import attention, mismatch, overview, words
+from . import attention, curves, mismatch, oracle, overview, perplexity, robustness, space, supervised, words
 from .subject import NotApplicableError, Subject
 
 __all__ = ["ANALYSES", "Analysis", "NotApplicableError", "Subject"]
@@ -38,4 +38,20 @@ ANALYSES: dict[str, Analysis] = {
     ),
     "words": Analysis("The words of each class, by local mutual information.", words.figures),
     "mismatch": Analysis("Words of the training classes that test classes lack, and the reverse.", mismatch.figures),
+    "space": Analysis("Where queries lie when words are weighted in four ways.", space.figures, "a run of attention"),
+    "curves": Analysis(
+        "Accuracy on seen and unseen classes by epoch.", curves.figures, "a trained run, best with --curve-episodes 50"
+    ),
+    "oracle": Analysis("How near attention comes to an oracle's.", oracle.figures, "a run of attention"),
+    "supervised": Analysis(
+        "A few labelled texts against a network that has many.",
+        supervised.figures,
+        "a run of attention, and one of the other shot (--against)",
+    ),
+    "perplexity": Analysis(
+        "What pre-training learns about words, seen and unseen.", perplexity.figures, "a run of --preset p-maml"
+    ),
+    "robustness": Analysis(
+        "Words replaced by others as frequent: Theorem 1 in numbers.", robustness.figures, "a run of attention on word tables"
+    ),
 }

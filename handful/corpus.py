@@ -331,11 +331,14 @@ class Dataset:
     split: ClassSplit
 
 
+PACKAGED = ("demo", "requests")  # written for this project
+
+
 def find_data(data: str) -> tuple[Path, Path | None]:
-    """The files of a data set and of its split: the packaged `demo`, a path, or a name in the data folder."""
-    if data == "demo":
+    """The files of a data set and of its split: a packaged one (`demo`, `requests`), a path, or a name in the data folder."""
+    if data in PACKAGED:
         folder = Path(str(files("handful") / "data"))
-        return folder / "demo.jsonl", folder / "demo.split.json"
+        return folder / f"{data}.jsonl", folder / f"{data}.split.json"
     if Path(data).is_file():
         beside = [Path(data).with_name(Path(data).name.split(".")[0] + ".split.json"), Path(data).with_name("splits.json")]
         return Path(data), next((path for path in beside if path.exists()), None)

@@ -34,10 +34,11 @@ from .training import TrainingSettings, meta_train
 VECTORS = "wordllama+minilm"
 SETTINGS = ModelSettings(head="universal", signals=("f", "u", "r"), vectors=VECTORS, pool="background", longest=120)
 TRAINING = TrainingSettings(learning_rate=3e-3, epochs=40, patience=20, validation_episodes=150)
-DATASETS = ("huffpost", "reuters", "20newsgroups", "amazon-17", "fewrel-partial")
+DATASETS = ("huffpost", "reuters", "20newsgroups", "amazon-17", "fewrel-partial", "requests")
 DISTRACTED = ("huffpost", "reuters", "fewrel-partial")  # are there a second time, with words that say nothing of the class
 FILLER = "amazon-17"  # whose words those are: people talking
-WAYS = (2, 40)
+OFTEN = {"requests": 4}  # episodes of it for one of another: much of what people sort is such messages
+WAYS = (2, 100)
 PER_CLASS = 150  # documents of a class: more say little more about words in general
 FOLDER = Path(str(files("handful") / "generator"))
 CLASSES = "classes.json"  # of each data set, those for training and those for validation
@@ -131,7 +132,8 @@ def load_ground(datasets: Sequence[Dataset], settings: ModelSettings, seed: int 
     number = {name: i for i, name in enumerate(corpus.classes)}
 
     def sampler(part: str) -> MixedSampler:
-        groups = [[number[f"{d.name}/{d.corpus.classes[i]}"] for i in getattr(d.split, part)] for d in datasets]
+        repeated = [d for d in datasets for _ in range(OFTEN.get(d.name, 1))]
+        groups = [[number[f"{d.name}/{d.corpus.classes[i]}"] for i in getattr(d.split, part)] for d in repeated]
         return MixedSampler(corpus, groups, pool, seed, WAYS)
 
     return Ground(corpus, corpus.texts(table), sampler("train"), sampler("val"))

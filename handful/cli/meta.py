@@ -11,7 +11,7 @@ import click
 from .common import data_dir_option, options_of
 
 DATA_OPTIONS = options_of(
-    click.option("--data", default="demo", help="demo, a file of JSON lines, or a name in the data folder."),
+    click.option("--data", default="demo", help="demo, requests, a file of JSON lines, or a name in the data folder."),
     data_dir_option,
     click.option("--split", help="JSON file with the classes of train, val and test, or the name of a split that ships."),
     click.option("--skip-empty", is_flag=True, help="Leave texts without a word out, instead of stopping at them."),

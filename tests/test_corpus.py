@@ -185,3 +185,14 @@ def test_real_empty_texts_are_left_out_and_their_number_reported(caplog) -> None
     assert caplog.messages == ["20newsgroups.json.xz: 34 empty texts are left out."]
     with pytest.raises(DataError, match="has an empty text"):
         read_corpus(find_data("20newsgroups")[0])
+
+
+def test_requests_are_split_by_service() -> None:
+    dataset = load_dataset("requests")
+    corpus, parts = dataset.corpus, (dataset.split.train, dataset.split.val, dataset.split.test)
+    services = [{corpus.classes[label].split(".")[0] for label in part} for part in parts]
+    assert [len(part) for part in parts] == [108, 36, 24]
+    assert [len(part) for part in services] == [9, 3, 2]
+    assert len(set.union(*services)) == 14
+    texts = [" ".join(corpus.words(document)) for document in range(len(corpus))]
+    assert len(set(texts)) == len(texts) == 1776

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -48,7 +49,19 @@ def parallel_map(function: Callable[..., Result], jobs: Iterable[tuple[Any, ...]
         return
     from joblib import Parallel, delayed
 
-    yield from Parallel(n_jobs=workers, return_as="generator")(delayed(function)(*job) for job in jobs)
+    with _workers_may_grow():
+        yield from Parallel(n_jobs=workers, return_as="generator")(delayed(function)(*job) for job in jobs)
+
+
+@contextmanager
+def _workers_may_grow() -> Iterator[None]:
+    """joblib replaces a worker that has grown between two jobs, as one does that loads data, and warns of it.
+
+    It does so in a thread that must not die, or all workers wait for ever: the warning may not become an error.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+        yield
 
 
 # Long jobs, each on its own
@@ -153,7 +166,8 @@ def _parallel(pool: Pool) -> Iterator[Callable[..., Iterator[tuple[int, Any]]]]:
 @contextmanager
 def _processes(_: str | None) -> Iterator[Callable[[], dict[str, Any]]]:
     """One thread a process, so that they do not fight over cores."""
-    yield lambda: {"backend": "loky", "inner_max_num_threads": 1}
+    with _workers_may_grow():
+        yield lambda: {"backend": "loky", "inner_max_num_threads": 1}
 
 
 @contextmanager

@@ -17,7 +17,6 @@ import os
 import types
 import typing
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,17 +69,11 @@ def settings_from_dict(kind: type[Settings], values: Any, place: str = "") -> Se
     """A dataclass of settings from JSON types; unknown names and wrong types are errors that name their place."""
     if not isinstance(values, Mapping):
         raise SettingError(f"{place or 'The settings'} should be an object, not {values!r}.")
-    hints = _hints(kind)
+    hints = typing.get_type_hints(kind)
     unknown = sorted(set(values) - set(hints))
     if unknown:
         raise SettingError(f"There is no setting {', '.join(place + name for name in unknown)}: remove it.")
     return kind(**{name: _setting(hints[name], value, place + name) for name, value in values.items()})
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    """Types of the fields: slow to resolve, and asked for with every line of results."""
-    return typing.get_type_hints(kind)
 
 
 def _setting(hint: Any, value: Any, place: str) -> Any:

@@ -70,17 +70,18 @@ class Bench:
 
 
 def episodes(bench: Bench) -> Iterator[list[str]]:
-    """Against frequency weights and ridge on the same vectors."""
-    yield ["classes", "shots", "FewShotClassifier", "frequency weights + ridge", "difference"]
+    """Against frequency weights and ridge on the same vectors; and on unit vectors, with an intercept, as here."""
+    yield ["classes", "shots", "FewShotClassifier", "frequency weights + ridge", "difference", "the same ridge", "difference"]
     every = len(bench.material.classes)
     for ways in sorted({min(WAYS, every), every}):
         for shots in (1, 5):
-            pairs = []
+            found = []
             for task in bench.tasks(shots, ways):
-                rivals = (FewShotClassifier(), FrequencyRidge())
-                pairs.append([np.mean(one.fit(task.texts, task.labels).predict(task.queries) == task.truth) for one in rivals])
-            mine, other = np.array(pairs).T
-            yield [str(ways), str(shots), interval(mine), interval(other), interval(mine - other)]
+                rivals = (FewShotClassifier(), FrequencyRidge(), FrequencyRidge(same=True))
+                found.append([np.mean(one.fit(task.texts, task.labels).predict(task.queries) == task.truth) for one in rivals])
+            mine, plain, same = np.array(found).T
+            others = [interval(part) for other in (plain, same) for part in (other, mine - other)]
+            yield [str(ways), str(shots), interval(mine), *others]
 
 
 def calibration(bench: Bench) -> Iterator[list[str]]:

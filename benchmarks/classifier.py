@@ -36,7 +36,7 @@ from handful.corpus import LONGEST, find_data, read_json
 from handful.decision import Reader
 from handful.episodes import background_frequencies
 from handful.folders import data_folder
-from handful.functional import Floats, one_hot, ridge_weights, segments, weighted_bag
+from handful.functional import Floats, one_hot, ridge_weights, segments, unit_length, weighted_bag
 from handful.signatures import mean_vectors
 from handful.streams import read_lines
 from handful.universal import CLASSES, FOLDER, VECTORS
@@ -137,10 +137,14 @@ class FrequencyRidge:
 
     epsilon: float = 1e-3
     penalty: float = 1.0  # times the mean squared length of the vectors, by validation classes (docs/log.md)
+    same: bool = False  # the classifier's own ridge regression: unit vectors and an intercept
 
     def fit(self, texts: Sequence[str], labels: Sequence[str]) -> FrequencyRidge:
         """Solve for the weights of each class."""
-        vectors = static_vectors(texts, self.epsilon)
+        self.centre = np.float32(0)
+        if self.same:
+            self.centre = self._vectors(texts).mean(axis=0)
+        vectors = self._vectors(texts)
         self.classes, numbers = np.unique(labels, return_inverse=True)
         energy = float(np.mean(np.sum(vectors**2, axis=1)))
         self.weights = ridge_weights(vectors, one_hot(numbers, len(self.classes)), np.float32(self.penalty * energy))
@@ -148,7 +152,11 @@ class FrequencyRidge:
 
     def predict(self, texts: Sequence[str]) -> Any:
         """The class with the highest score."""
-        return self.classes[(static_vectors(texts, self.epsilon) @ self.weights).argmax(axis=1)]
+        return self.classes[(self._vectors(texts) @ self.weights).argmax(axis=1)]
+
+    def _vectors(self, texts: Sequence[str]) -> Floats:
+        vectors = static_vectors(texts, self.epsilon)
+        return (unit_length(vectors) if self.same else vectors) - self.centre  # type: ignore[no-any-return]
 
 
 @dataclass

@@ -87,7 +87,7 @@ def _write(folder: Path, fitted: Fitted, keep_examples: bool) -> None:
         "settings": fitted.parameters,
         "labels": fitted.kind,
         "classes": classes_to_json(fitted.classes),
-        "generator": {"signals": list(settings.signals), "network": settings.network},
+        "generator": {"signals": list(settings.signals), "network": settings.network, "rarity": settings.rarity},
         "examples": keep_examples,
     }
     words = {
@@ -106,6 +106,7 @@ def _write(folder: Path, fitted: Fitted, keep_examples: bool) -> None:
 def _arrays(decision: Decision, generator: FewShotModel) -> dict[str, np.ndarray[Any, Any]]:
     evidence = decision.evidence
     own = {
+        "centre": decision.centre,
         "weights": decision.weights,
         "constants": decision.constants,
         "uneven": evidence.uneven,
@@ -135,10 +136,10 @@ def load_classifier(folder: Path, vectors: str | None = None) -> Fitted:
     try:
         parameters = _settings(folder, dict(config["settings"]), vectors)
         classes, kind = classes_from_json(config["classes"], str(folder / CONFIG)), config["labels"]
-        signals, network = tuple(config["generator"]["signals"]), config["generator"]["network"]
+        signals, network, rarity = (config["generator"][name] for name in ("signals", "network", "rarity"))
         if kind not in KINDS or not set(signals) <= {"f", "u", "r"}:
             raise ValueError("it names labels or signals of another kind")
-        settings = ModelSettings(head="universal", signals=signals, network=network, pool="background")
+        settings = ModelSettings(head="universal", signals=(*signals,), network=network, rarity=rarity, pool="background")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, ModelError):
             raise
@@ -199,11 +200,12 @@ def _read_arrays(
     generator = FewShotModel.initial(settings, dim)
     column, table = np.empty(classes, np.float32), np.empty((dim, classes), np.float32)
     blank = Evidence(np.empty(0, np.int64), np.empty(len(words), np.float32), table, np.empty(2, np.float32))
-    expected = _arrays(Decision(Vocabulary(), blank, table, column), generator)
+    expected = _arrays(Decision(Vocabulary(), blank, table[:, 0], table, column), generator)
     found = read_parameters(folder / MODEL, expected)
     evidence = Evidence(np.arange(len(words)), found["uneven"], found["directions"], found["usual"])
     own = {name.removeprefix("generator."): array for name, array in found.items() if name.startswith("generator.")}
-    return Decision(Vocabulary(words), evidence, found["weights"], found["constants"]), generator.with_parameters(own)
+    decision = Decision(Vocabulary(words), evidence, found["centre"], found["weights"], found["constants"])
+    return decision, generator.with_parameters(own)
 
 
 def _read_examples(folder: Path, kind: Kind, classes: np.ndarray[Any, Any], counts: dict[str, int]) -> Examples:

@@ -1,12 +1,13 @@
 """From raw texts to scores for classes, by the universal generator and a ridge regression: the numbers behind the estimator.
 
-A score is linear in the words: that of class c is constant_c + Σ αᵢ f(xᵢ)·w_c, so that each word's part in it is exact.
+A score is linear in the words: that of class c is constant_c + Σ αᵢ (f(xᵢ) / |φ| - centre)·w_c with φ = Σ αᵢ f(xᵢ), so the
+part of each word in it is exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import cast
 
@@ -15,7 +16,7 @@ import numpy as np
 from .corpus import Texts
 from .embeddings import WordVectors, load_vectors
 from .episodes import background_frequencies
-from .functional import TINY, Floats, Ints, ridge_left_out, ridge_weights, segments, softmax, weighted_bag
+from .functional import TINY, Floats, Ints, ridge_left_out, ridge_weights, segments, softmax, unit_length, weighted_bag
 from .heads import UniversalRidge, part_of
 from .model import FewShotModel
 from .representations import Batch
@@ -94,6 +95,7 @@ class Decision:
 
     vocabulary: Vocabulary  # the words of the examples
     evidence: Evidence  # ids are those of the vocabulary
+    centre: Floats  # (dim,): the mean of the examples' vectors
     weights: Floats  # (dim, classes)
     constants: Floats  # (classes,): the score of a text without words
 
@@ -106,14 +108,24 @@ class Decision:
 
     def scores(self, words: Words, generator: FewShotModel) -> Floats:
         """(texts, classes)."""
-        texts = words.texts
-        parts = weighted_bag(texts.table @ self.weights, texts.rows, self.attention(words, generator), texts.offsets)
-        return cast("Floats", parts + self.constants)
+        vectors = self.represent(words, generator).astype(np.float64) - self.centre  # so that company changes no digit
+        vectors[words.texts.lengths == 0] = 0
+        return (vectors @ self.weights.astype(np.float64) + self.constants).astype(np.float32)
 
     def represent(self, words: Words, generator: FewShotModel) -> Floats:
-        """φ: (texts, dim)."""
-        texts = words.texts
-        return cast("Floats", weighted_bag(texts.table, texts.rows, self.attention(words, generator), texts.offsets))
+        """φ / |φ|: (texts, dim)."""
+        return _unit_bags(words.texts, self.attention(words, generator))
+
+    def parts(self, words: Words, generator: FewShotModel) -> tuple[Floats, Floats]:
+        """The attention of each word of one text, and what it adds to each score: (words,), (words, classes)."""
+        texts, attention = words.texts, self.attention(words, generator)
+        length = np.linalg.norm(attention @ texts.table[texts.rows])
+        table = (texts.table / max(float(length), TINY) - self.centre) @ self.weights  # (distinct, classes)
+        return attention, cast("Floats", attention[:, None] * table[texts.rows])
+
+
+def _unit_bags(texts: Texts, attention: Floats) -> Floats:
+    return cast("Floats", unit_length(weighted_bag(texts.table, texts.rows, attention, texts.offsets)))
 
 
 def _signals(generator: FewShotModel, f: Floats, u: Floats, r: Floats) -> Floats:
@@ -148,12 +160,20 @@ class Lesson:
         share = (self.sizes + 0.5) / (len(self.targets) + 1)  # never 0 nor 1
         return np.log(share / (1 - share))
 
-    def rows(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Vectors and goals, weighted so that a class of many examples pulls no more than others."""
-        if not self.exclusive:
-            return vectors, self.targets - self.targets.mean(axis=0)
-        root = np.sqrt(self.targets @ (self.sizes.mean() / self.sizes))[:, None].astype(np.float32)
-        return vectors * root, self.targets * root
+    @property
+    def shares(self) -> Floats:
+        """How much each text counts, (texts, 1): a class of many examples pulls no more than others."""
+        counts = self.targets @ (self.sizes.mean() / self.sizes) if self.exclusive else np.ones(len(self.targets))
+        return counts[:, None].astype(np.float32)
+
+    @property
+    def goals(self) -> Floats:
+        """What the regression aims at: (texts, classes)."""
+        return self.targets if self.exclusive else self.targets - self.targets.mean(axis=0)
+
+    def centre(self, vectors: Floats) -> Floats:
+        """The mean of the texts' vectors, were the classes equally large: (dim,)."""
+        return np.average(vectors, axis=0, weights=self.shares[:, 0]).astype(np.float32)
 
 
 def decide(lesson: Lesson, generator: FewShotModel) -> Decision:
@@ -161,16 +181,18 @@ def decide(lesson: Lesson, generator: FewShotModel) -> Decision:
     words, head, parameters = lesson.words, cast("UniversalRidge", generator.head), part_of(generator.parameters, "head")
     evidence = Evidence.of(words.texts, lesson.targets)
     nothing = np.empty((0, 0), np.float32)
-    vectors = Decision(Vocabulary(words.distinct), evidence, nothing, nothing).represent(words, generator)  # (texts, dim)
-    rows, goals = lesson.rows(vectors)
-    classes, shots = lesson.shape
-    penalty = head.penalty_of(parameters, rows, classes, shots)[0, 0]
-    scale = head.scale_of(parameters, classes, shots) * (1 if lesson.exclusive else 2)  # one class against all others
+    blank = Decision(Vocabulary(words.distinct), evidence, nothing, nothing, nothing)
+    vectors = blank.represent(words, generator)  # (texts, dim)
+    centre = lesson.centre(vectors)
+    scale = head.scale_of(parameters, *lesson.shape) * (1 if lesson.exclusive else 2)  # one class against all others
     left = _left_out(lesson)
     if len(left):
-        scale = scale * _scale_factor(lesson, evidence, vectors, left, generator)
-    weights = (ridge_weights(rows, goals, penalty) * scale).astype(np.float32)
-    return Decision(Vocabulary(words.distinct), evidence, weights, lesson.constants.astype(np.float32))
+        others = left_out_vectors(lesson, evidence, left, generator) - centre  # the centre knows no label
+        scale = scale * _scale_factor(lesson, vectors - centre, left, others, generator)
+    root = np.sqrt(lesson.shares)
+    rows = (vectors - centre) * root
+    weights = (ridge_weights(rows, lesson.goals * root, head.penalty_of(rows)[0, 0]) * scale).astype(np.float32)
+    return replace(blank, centre=centre, weights=weights, constants=lesson.constants.astype(np.float32))
 
 
 # Leave-one-out: what the scores of the examples would be, had each not been among them
@@ -183,14 +205,16 @@ def _left_out(lesson: Lesson) -> Ints:
     return np.unique(np.linspace(0, len(lesson.targets) - 1, MOST_LEFT_OUT).astype(np.int64))
 
 
-def _scale_factor(lesson: Lesson, evidence: Evidence, vectors: Floats, left: Ints, generator: FewShotModel) -> float:
-    """How much larger than meta-learned the scale should be, by the likelihood of the examples left out."""
+def _scale_factor(lesson: Lesson, vectors: Floats, left: Ints, others: Floats, generator: FewShotModel) -> float:
+    """How much larger than meta-learned the scale should be, by the likelihood of the examples left out.
+
+    `vectors` are those of all examples, `others` those of the examples left out, both without the centre.
+    """
     head, parameters = cast("UniversalRidge", generator.head), part_of(generator.parameters, "head")
-    classes, shots = lesson.shape
-    rows, goals = lesson.rows(vectors)
-    penalty = head.penalty_of(parameters, rows, classes, shots)[0, 0]
+    (classes, shots), root = lesson.shape, np.sqrt(lesson.shares)
+    rows, goals = vectors * root, lesson.goals * root
     each = np.arange(len(left)), np.arange(len(left))
-    scores = ridge_left_out(rows, goals, penalty, left, left_out_vectors(lesson, evidence, left, generator), each)
+    scores = ridge_left_out(rows, goals, head.penalty_of(rows)[0, 0], left, others, each)
     scale = head.scale_of(parameters, classes, shots - 1)  # each was scored with one example less
     logits = FACTORS[:, None, None] * scale * scores + lesson.constants  # (factors, left, classes)
     likelihood = np.log(np.maximum((softmax(logits) * lesson.targets[left]).sum(axis=-1), TINY)).sum(axis=-1)
@@ -198,7 +222,7 @@ def _scale_factor(lesson: Lesson, evidence: Evidence, vectors: Floats, left: Int
 
 
 def left_out_vectors(lesson: Lesson, evidence: Evidence, left: Ints, generator: FewShotModel) -> Floats:
-    """φ of the examples left out, with u and r measured on the others: (left, dim)."""
+    """φ / |φ| of the examples left out, with u and r measured on the others: (left, dim)."""
     texts, means = lesson.words.texts, mean_vectors(lesson.words.texts)
     part = texts.select(left)
     owners = segments(part.offsets)  # of each word, a position in `left`
@@ -206,7 +230,7 @@ def left_out_vectors(lesson: Lesson, evidence: Evidence, left: Ints, generator: 
     scores = ridge_left_out(means, goals, word_penalty(means), left, texts.table, (part.rows, owners))  # (words, classes)
     uneven = unevenness(_left_out_counts(texts, lesson.targets, part, left[owners]))
     signals = _signals(generator, lesson.words.levels[part.ids], evidence.u(uneven), evidence.r(scores))
-    return cast("Floats", weighted_bag(texts.table, part.rows, generator.weights(Batch(part, signals)), part.offsets))
+    return _unit_bags(part, generator.weights(Batch(part, signals)))
 
 
 def _left_out_counts(texts: Texts, targets: Floats, part: Texts, owners: Ints) -> Floats:

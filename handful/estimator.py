@@ -164,8 +164,8 @@ class FewShotClassifier:
         self._fitted()
         check_texts([text])
         words = self.reader_.read([text])
-        attention, scores = self.decision_.attention(words, self.generator_), self.decision_.scores(words, self.generator_)[0]
-        parts = attention[:, None] * (words.texts.table @ self.decision_.weights)[words.texts.rows]  # (words, classes)
+        attention, parts = self.decision_.parts(words, self.generator_)
+        scores = self.decision_.scores(words, self.generator_)[0]
         constants, probabilities = self.decision_.constants, self._probabilities(scores[None])[0]
         if self._binary:  # one score, that of the second class; the first has its negative
             parts, scores, constants = (

@@ -120,6 +120,12 @@ def ridge_weights(vectors: Array, targets: Array, penalty: Array) -> Array:
     return xp.linalg.solve(gram, transposed @ targets)  # (..., columns, classes)
 
 
+def unit_length(vectors: Array) -> Array:
+    """Vectors (..., width) divided by their lengths; zero stays zero."""
+    xp = array_namespace(vectors)
+    return vectors / xp.sqrt(xp.sum(vectors * vectors, axis=-1, keepdims=True) + TINY)
+
+
 def ridge_left_out(
     vectors: Floats, targets: Floats, penalty: Array, left: Ints, queries: Floats, pairs: tuple[Ints, Ints]
 ) -> Floats:

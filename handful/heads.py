@@ -11,7 +11,17 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from .attention import Parameters, drop_out
-from .functional import TINY, Array, array_namespace, distances, newton_logistic, ridge_weights, routed_means, squash
+from .functional import (
+    TINY,
+    Array,
+    array_namespace,
+    distances,
+    newton_logistic,
+    ridge_weights,
+    routed_means,
+    squash,
+    unit_length,
+)
 from .representations import Noise
 
 Scorer = Callable[[Array], Array]  # vectors (..., queries, width) to logits (..., queries, classes)
@@ -68,38 +78,34 @@ class Ridge:
 
 @dataclass(frozen=True)
 class UniversalRidge:
-    """Ridge regression for tasks of any shape: penalty and scale follow the numbers of classes and of examples a class.
+    """Ridge regression for tasks of any shape, on vectors of length 1, with an intercept.
 
-    The logarithm of each is linear in the logarithms of the two numbers, with meta-learned coefficients. The penalty is
-    measured in the mean squared length of the examples' vectors, so the scale of the vectors does not matter.
+    The penalty is the mean squared length of the examples' vectors about their mean. The scale follows the numbers of classes
+    and of examples a class: its logarithm is linear in theirs, with meta-learned coefficients.
     """
 
-    penalty: float = 1.0
     scale: float = 10.0
 
     def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
-        starts = {"penalty": self.penalty, "scale": self.scale}
-        return {name: np.array([np.log(value), 0, 0], np.float32) for name, value in starts.items()}
+        return {"scale": np.array([np.log(self.scale), 0, 0], np.float32)}
 
     def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
         examples, classes = targets.shape[-2:]
-        penalty = self.penalty_of(parameters, vectors, classes, examples / classes)
-        return LinearScorer(ridge_weights(vectors, targets, penalty), self.scale_of(parameters, classes, examples / classes))
+        unit = unit_length(vectors)
+        centre = array_namespace(vectors).mean(unit, axis=-2, keepdims=True)
+        weights = ridge_weights(unit - centre, targets, self.penalty_of(unit - centre))
+        scorer = LinearScorer(weights, self.scale_of(parameters, classes, examples / classes))
+        return lambda queries: scorer(unit_length(queries) - centre)
 
-    def penalty_of(self, parameters: Parameters, vectors: Array, classes: int, shots: float) -> Array:
-        """λ for support vectors (..., examples, width)."""
-        xp = array_namespace(vectors)
-        energy = xp.mean(xp.sum(vectors * vectors, axis=-1), axis=-1)[..., None, None]
-        return _of_shape(parameters["penalty"], classes, shots) * energy + TINY
+    def penalty_of(self, centred: Array) -> Array:
+        """λ for support vectors (..., examples, width) without their mean."""
+        xp = array_namespace(centred)
+        return xp.mean(xp.sum(centred * centred, axis=-1), axis=-1)[..., None, None] + TINY
 
     def scale_of(self, parameters: Parameters, classes: int, shots: float) -> Array:
         """What makes logits of ridge scores: the inverse of a temperature."""
-        return _of_shape(parameters["scale"], classes, shots)
-
-
-def _of_shape(coefficients: Array, classes: int, shots: float) -> Array:
-    exp = array_namespace(coefficients).exp
-    return exp(coefficients[0] + coefficients[1] * math.log(classes) + coefficients[2] * math.log(shots))
+        scale = parameters["scale"]
+        return array_namespace(scale).exp(scale[0] + scale[1] * math.log(classes) + scale[2] * math.log(shots))
 
 
 @dataclass(frozen=True)

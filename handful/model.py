@@ -64,6 +64,7 @@ class ModelSettings:
     signals: tuple[str, ...] = ("s", "t")
     network: Literal["bilstm", "mlp"] = "bilstm"
     embeddings: bool = False
+    rarity: float = 0.0  # the share of the attention that goes by how rare words are alone; needs the signal f
     positions: bool = False  # show attention and cnn where a word stands from head and tail, for relations
     signature: SignatureSettings = field(default_factory=SignatureSettings)
     vectors: str = "wordllama"
@@ -106,6 +107,8 @@ class ModelSettings:
             raise SettingError("MAML takes 1 inner step at least, of a rate above 0, and no fewer than 0 hidden units.")
         if not 0 < self.length < float("inf"):
             raise SettingError(f"A vector's length of {self.length} is nothing to learn from: choose one above 0 (--length).")
+        if not 0 <= self.rarity <= 1 or (self.rarity and "f" not in self.signals):
+            raise SettingError(f"rarity is {self.rarity}: it is a share from 0 to 1, of attention that sees the signal f.")
         if self.longest < 1:
             raise SettingError(f"A text cut after {self.longest} words has none: keep 1 at least (--longest).")
 
@@ -119,7 +122,8 @@ REPRESENTATIONS: dict[str, Callable[[ModelSettings], Representation]] = {
     "attention": lambda settings: Attention(
         AttentionGenerator(
             settings.signals, settings.network, settings.embeddings, settings.positions * ENTITIES * POSITION_NUMBERS
-        )
+        ),
+        settings.rarity,
     ),
 }
 HEADS: dict[str, Callable[[ModelSettings], Head | Maml | Finetune]] = {

@@ -16,6 +16,7 @@ from .errors import DataError
 from .functional import (
     Array,
     Ints,
+    Offsets,
     array_namespace,
     as_like,
     ragged_convolution,
@@ -26,6 +27,7 @@ from .functional import (
     weighted_bag,
 )
 from .lstm import Vectors, bilstm, initial_bilstm
+from .signatures import rarity
 
 Noise = np.random.Generator | None  # switches dropout on
 
@@ -101,8 +103,12 @@ class Idf(WeightedBag):
     signals: tuple[str, ...] = field(default=("idf",), init=False)
 
     def weights(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
-        idf, offsets = batch.signals[:, 0], batch.texts.offsets
-        return idf / segment_sum(idf, offsets)[as_like(segments(offsets), idf)]
+        return _shares(batch.signals[:, 0], batch.texts.offsets)
+
+
+def _shares(values: Array, offsets: Offsets) -> Array:
+    """Values of words (words,), those of a document divided by their sum."""
+    return values / segment_sum(values, offsets)[as_like(segments(offsets), values)]
 
 
 @dataclass(frozen=True)
@@ -110,10 +116,11 @@ class Attention(WeightedBag):
     """OUR: word vectors weighted by attention generated from distributional signatures (Bao et al., 2020).
 
     The weights depend on the source pool and on the support set, so they fit the task at hand. The generator is learned over
-    many tasks.
+    many tasks. A share of the attention may go by rarity alone (signal f), for texts unlike those of the tasks.
     """
 
     generator: AttentionGenerator = field(default_factory=AttentionGenerator)
+    rarity: float = 0.0
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -127,7 +134,11 @@ class Attention(WeightedBag):
         if self.generator.positions:
             inputs = array_namespace(inputs).concat([inputs, position_vectors(parameters, texts)], axis=1)
         vectors = word_vectors(batch) if self.generator.embeddings else None
-        return self.generator(parameters, inputs, texts.offsets, vectors, noise)
+        generated = self.generator(parameters, inputs, texts.offsets, vectors, noise)
+        if not self.rarity:
+            return generated
+        rare = _shares(rarity(batch.signals[:, self.signals.index("f")]), texts.offsets)
+        return (1 - self.rarity) * generated + self.rarity * rare
 
 
 def word_vectors(batch: Batch) -> Vectors:

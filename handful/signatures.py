@@ -19,7 +19,7 @@ import numpy as np
 from .corpus import Texts
 from .episodes import SourcePool
 from .errors import SettingError
-from .functional import TINY, Floats, Ints, entropy, one_hot, ridge_weights, softmax, weighted_bag
+from .functional import TINY, Array, Floats, Ints, entropy, one_hot, ridge_weights, softmax, weighted_bag
 
 MOST_STEPS = 10_000  # of the softmax classifier
 SMALLEST_ENTROPY = 1e-3  # keeps 1 / H finite where one class is certain
@@ -173,6 +173,11 @@ WORD_PENALTY = 0.1  # of the ridge regression for r, in the mean squared length 
 def frequency_level(frequencies: np.ndarray[Any, Any]) -> Floats:
     """f(x): log10 P(x), moved and scaled."""
     return ((np.log10(frequencies + RAREST) - USUAL) / SPREAD).astype(np.float32)
+
+
+def rarity(levels: Array, epsilon: float = 1e-3) -> Array:
+    """ε / (ε + P(x)), as s(x), from f(x)."""
+    return epsilon / (epsilon + 10 ** (levels * SPREAD + USUAL))
 
 
 def unevenness(counts: Floats) -> Floats:

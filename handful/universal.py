@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -34,10 +34,11 @@ from .training import TrainingSettings, meta_train
 VECTORS = "wordllama+minilm"
 SETTINGS = ModelSettings(head="universal", signals=("f", "u", "r"), vectors=VECTORS, pool="background", longest=120)
 TRAINING = TrainingSettings(learning_rate=3e-3, epochs=40, patience=20, validation_episodes=150)
-DATASETS = ("huffpost", "reuters", "20newsgroups", "amazon-17", "fewrel-partial", "requests")
+RARITY = 0.5  # the share of attention by rarity alone, in use: its texts may be unlike any that it was trained on
+DATASETS = ("huffpost", "reuters", "20newsgroups", "amazon-17", "fewrel-partial", "requests", "demo")
 DISTRACTED = ("huffpost", "reuters", "fewrel-partial")  # are there a second time, with words that say nothing of the class
 FILLER = "amazon-17"  # whose words those are: people talking
-OFTEN = {"requests": 4}  # episodes of it for one of another: much of what people sort is such messages
+OFTEN = {"requests": 4, "demo": 2}  # episodes of it for one of another: much of what people sort is such messages
 WAYS = (2, 100)
 PER_CLASS = 150  # documents of a class: more say little more about words in general
 FOLDER = Path(str(files("handful") / "generator"))
@@ -76,9 +77,10 @@ def make_generator(
         lambda state: save_checkpoint(folder, state),
         quiet,
     )
-    finished = calibrate(trained, ground, CALIBRATION_EPISODES)
+    careful = replace(SETTINGS, rarity=RARITY)
+    finished = calibrate(FewShotModel(careful, trained.parameters), ground, CALIBRATION_EPISODES)
     made = {"data": list(names), "seed": seed, "training": settings_to_dict(training), "epochs": len(history)}
-    write_json(folder / CONFIG, {"format": FORMAT, "model": settings_to_dict(SETTINGS), "made": made})
+    write_json(folder / CONFIG, {"format": FORMAT, "model": settings_to_dict(careful), "made": made})
     save_model(folder, finished)
     (folder / CHECKPOINT).unlink(missing_ok=True)
     return finished

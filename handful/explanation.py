@@ -68,7 +68,7 @@ class WordPart:
 class Explanation:
     """Why a text got its answer: the score of a class is its constant plus the contributions of the words, exactly.
 
-    Attention is held fixed: a contribution is a word's part in this sum, not what would change if the word were removed, for
+    Attention (and the length of the text's vector) is held fixed: a contribution is a word's part in this sum, not what would change if the word were removed, for
     then the other words would get its attention.
     """
 

@@ -16,6 +16,7 @@ from handful.errors import SettingError
 from handful.functional import one_hot, ridge_weights, segment_sum, segments, weighted_bag
 from handful.heads import UniversalRidge
 from handful.model import FewShotModel, ModelSettings
+from handful.representations import Batch
 from handful.signatures import Evidence, frequency_level, unevenness
 from handful.storage import load_checkpoint, save_checkpoint
 from handful.training import TrainingSettings
@@ -222,3 +223,39 @@ def test_it_beats_frequency_weights_on_validation_classes(shot: int) -> None:
 def test_signals_are_named_in_errors() -> None:
     with pytest.raises(SettingError, match="s, t, f, u and r"):
         ModelSettings(signals=("q",))
+
+
+# Its attention and its head
+
+
+def test_half_of_the_attention_goes_by_rarity(random_corpus, random_table) -> None:
+    texts = random_corpus.texts(random_table)
+    signals = np.random.default_rng(0).normal(size=(len(texts.ids), 3)).astype(np.float32)
+    settings = replace(SETTINGS, rarity=0.0)
+    model = FewShotModel.initial(settings, random_table.shape[1])
+    generated, rare, half = (
+        FewShotModel(replace(settings, rarity=share), model.parameters).weights(Batch(texts, signals)) for share in (0, 1, 0.5)
+    )
+    np.testing.assert_allclose(half, (generated + rare) / 2, rtol=1e-5)
+    frequencies = 10 ** (signals[:, 0] * 2 - 4.5)
+    expected = 1e-3 / (1e-3 + frequencies)
+    np.testing.assert_allclose(rare, expected / segment_sum(expected, texts.offsets)[segments(texts.offsets)], rtol=1e-4)
+
+
+def test_rarity_needs_a_share_and_the_signal_of_frequency() -> None:
+    for settings in ({"rarity": 1.5}, {"rarity": 0.5, "signals": ("u",)}):
+        with pytest.raises(SettingError, match="a share from 0 to 1"):
+            replace(SETTINGS, **settings)
+
+
+def test_the_head_is_a_ridge_regression_with_an_intercept_on_unit_vectors() -> None:
+    from sklearn.linear_model import Ridge
+    from sklearn.preprocessing import normalize
+
+    rng = np.random.default_rng(0)
+    vectors, queries, targets = rng.normal(size=(12, 6)), rng.normal(size=(5, 6)), one_hot(np.arange(12) % 4, 4)
+    unit = normalize(vectors)
+    reference = Ridge(alpha=float(np.mean(np.sum((unit - unit.mean(axis=0)) ** 2, axis=1)))).fit(unit, targets)
+    head = UniversalRidge(scale=1.0)
+    scores = head.fit(head.initial(rng, 6), vectors, targets)(queries)
+    np.testing.assert_allclose(scores + targets.mean(axis=0), reference.predict(normalize(queries)), atol=1e-6)

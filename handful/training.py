@@ -181,7 +181,7 @@ def restore_adam(parameters: Mapping[str, Any], learning_rate: float, moments: A
     """Adam over tensors, with the memory it had after so many steps."""
     import torch
 
-    optimizer = torch.optim.Adam([value.requires_grad_() for value in parameters.values()], learning_rate)
+    optimizer = torch.optim.Adam([value.requires_grad_() for value in parameters.values()], learning_rate, fused=True)
     for name, value in parameters.items():
         if moments:
             memory = {moment: torch.tensor(moments[f"{moment}.{name}"]) for moment in MOMENTS}

@@ -68,8 +68,8 @@ class WordPart:
 class Explanation:
     """Why a text got its answer: the score of a class is its constant plus the contributions of the words, exactly.
 
-    Attention (and the length of the text's vector) is held fixed: a contribution is a word's part in this sum, not what would change if the word were removed, for
-    then the other words would get its attention.
+    Attention is held fixed, and so is the length of the text's vector: a contribution is a word's part in this sum, not what
+    would change if the word were removed, for then the other words would get its attention.
     """
 
     text: str

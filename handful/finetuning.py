@@ -56,10 +56,8 @@ class Finetune:
         tasks = len(targets)
         tuned = self._start(representation, parameters, support, targets)
         # Adam's usual eps would blow rounding errors in tiny gradients up to whole steps
-        optimizer, going = (
-            torch.optim.Adam(tuned.values(), self.rate, eps=1e-3, fused=True),
-            torch.ones(tasks, dtype=torch.bool),
-        )
+        optimizer = torch.optim.Adam(tuned.values(), self.rate, eps=1e-3, fused=True)
+        going = torch.ones(tasks, dtype=torch.bool)
         with torch.enable_grad():
             for _ in range(self.most_steps):
                 optimizer.zero_grad()

@@ -110,8 +110,9 @@ def without_folders(vectors: str) -> str:
 def cell_key(preset: str, test_episodes: int, settings: Mapping[str, Any]) -> str:
     """What a cell is, in one string; settings that an older line lacks have their defaults."""
     whole = settings_to_dict(settings_from_dict(RunSettings, settings))
-    if not whole["training"]["curve_episodes"]:
-        del whole["training"]["curve_episodes"]  # it came later: cells without curves keep their names
+    for part, name in (("training", "curve_episodes"), ("model", "rarity")):
+        if not whole[part][name]:
+            del whole[part][name]  # it came later: cells without it keep their names
     return json.dumps([preset, test_episodes, whole], sort_keys=True)
 
 

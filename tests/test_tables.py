@@ -132,15 +132,26 @@ def test_a_part_stands_beside_the_figure_of_its_whole_and_says_so(part: str) -> 
 
 
 def test_other_vectors_and_options_have_tables_of_their_own() -> None:
-    results = [measured("our"), measured("our", vectors="minilm"), measured("our", options={"epochs": 3})]
+    results = [measured("our"), measured("our", vectors="minilm"), measured("our", options={"distance": "cosine"})]
     assert [(table.vectors, table.options) for table in make_tables(results, "main")] == [
         ("minilm", ()),
         ("wordllama", ()),
-        ("wordllama", (("epochs", 3),)),
+        ("wordllama", (("distance", "cosine"),)),
     ]
     bert = make_tables([*results, measured("our", "huffpost", vectors="contextual:minilm")], "bert")
     assert [table.vectors for table in bert] == ["contextual:minilm"]
     assert bert[0].entry("our", Column("huffpost", 1)).paper.accuracy == 42.12
+
+
+def test_a_shorter_protocol_stands_in_the_same_table_with_a_note() -> None:
+    short = {"epochs": 3, "test_episodes": 50}
+    [table] = make_tables([measured("our"), measured("cnn-rr", options=short), measured("our", options=short)], "main")
+    column = Column("reuters", 1)
+    assert table.entry("our", column).mark == ""  # the fuller protocol is there
+    assert table.entry("cnn-rr", column).mark == " [1]"
+    [accuracies, *_] = sections_of(table)
+    assert "[1] epochs 3, test_episodes 50." in accuracies.notes
+    assert any(" [1] (" in cell for row in accuracies.rows for cell in row if row[0] == "cnn-rr")
 
 
 def test_fixed_and_trained_vectors_stand_side_by_side() -> None:

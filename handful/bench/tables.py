@@ -24,6 +24,10 @@ MAIN = (
 )
 REBUILT = "20newsgroups"  # the paper does not say how it cut posts into words
 LEAST_RANKED = 3  # methods from which an order says anything
+# how long was trained and tested, and how long texts and vectors are: told in a note to the cell
+NOTED = {"episodes", "validation_episodes", "test_episodes", "epochs", "patience", "pretraining_epochs", "queries", "longest"}
+NOTED |= {"length", "train_vectors"}
+Options = tuple[tuple[str, Any], ...]
 
 
 # The paper's figures
@@ -125,6 +129,7 @@ class Entry:
 
     results: tuple[CellResult, ...]  # one a seed
     paper: Figure | None
+    mark: str = ""  # of the note that says with which options it was measured
 
     @property
     def accuracy(self) -> float | None:
@@ -155,7 +160,7 @@ class Entry:
         if self.accuracy is None:
             return f"({paper})" if paper else ""
         spread = self.interval if self.deviation is None else self.deviation
-        text = f"{self.accuracy:.1f} ± {spread:.1f}"
+        text = f"{self.accuracy:.1f} ± {spread:.1f}{self.mark}"
         return f"{text} ({paper}, {self.difference:+.1f})" if paper else text
 
 
@@ -170,17 +175,19 @@ class Table:
     name: str
     layout: Layout
     vectors: str
-    options: tuple[tuple[str, Any], ...]
+    options: Options
     columns: tuple[Column, ...]
     entries: dict[tuple[str, Column], Entry]  # by preset and column
+    marks: Mapping[Options, str]  # by the options they stand for
 
     def entry(self, preset: str, column: Column) -> Entry:
         return self.entries[preset, column]
 
     @property
     def title(self) -> str:
-        options = ", ".join(f"{name} {value}" for name, value in self.options)
-        return f"{self.layout.title}: {self.vectors or 'nothing measured'}" + (f", {options}" if options else "")
+        return f"{self.layout.title}: {self.vectors or 'nothing measured'}" + (
+            f", {_spoken(self.options)}" if self.options else ""
+        )
 
     @property
     def presets(self) -> tuple[str, ...]:
@@ -218,12 +225,12 @@ def make_tables(results: Sequence[CellResult], name: str | None = None) -> list[
 
 
 def _variants(name: str, results: Sequence[CellResult], always: bool) -> list[Table]:
-    """Results with other vectors or options are never mixed."""
+    """Results with other vectors or options are never mixed, but for those that a note tells."""
     layout = LAYOUTS[name]
-    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[CellResult]] = {}
+    groups: dict[tuple[str, Options], list[CellResult]] = {}
     for result in results:
         if result.preset in layout.presets and result.vectors.startswith("contextual") == layout.contextual:
-            options = {option: value for option, value in result.options.items() if option != "train_vectors"}
+            options = {option: value for option, value in result.options.items() if option not in NOTED}
             groups.setdefault((result.vectors, tuple(sorted(options.items()))), []).append(result)
     if always and not groups:
         return [_table(name, (), "", ())]
@@ -243,22 +250,36 @@ def _own_lines(name: str) -> Any:
     return lambda preset, column: name in ("main", "bert") or preset not in elsewhere | {OUR}
 
 
-def _table(name: str, results: Iterable[CellResult], vectors: str, options: tuple[tuple[str, Any], ...]) -> Table:
+def _table(name: str, results: Iterable[CellResult], vectors: str, options: Options) -> Table:
     layout = LAYOUTS[name]
-    found: dict[tuple[str, Column], dict[int, CellResult]] = {}
+    found: dict[tuple[str, Column], dict[Options, dict[int, CellResult]]] = {}
     for result in results:  # of a cell measured twice, the last
         column = Column(result.data, result.shot, bool(result.options.get("train_vectors")))
-        found.setdefault((result.preset, column), {})[result.seed] = result
+        found.setdefault((result.preset, column), {}).setdefault(_noted(result), {})[result.seed] = result
     measured = {column for _, column in found}
     columns = tuple(column for column in _columns(layout, measured) if column in measured or not options)
-    entries = {
-        (preset, column): Entry(
-            tuple(found.get((preset, column), {}).values()), layout.figure(preset, column.data, column.shot, column.trained)
-        )
-        for preset in layout.presets
-        for column in columns
-    }
-    return Table(name, layout, vectors, options, columns, entries)
+    chosen = {place: min(variants, key=len) for place, variants in found.items()}  # the fullest protocol
+    marks = {noted: f" [{number}]" for number, noted in enumerate(dict.fromkeys(filter(None, chosen.values())), 1)}
+
+    def entry(preset: str, column: Column) -> Entry:
+        figure = layout.figure(preset, column.data, column.shot, column.trained)
+        noted = chosen.get((preset, column))
+        if noted is None:
+            return Entry((), figure)
+        return Entry(tuple(found[preset, column][noted].values()), figure, marks.get(noted, ""))
+
+    entries = {(preset, column): entry(preset, column) for preset in layout.presets for column in columns}
+    return Table(name, layout, vectors, options, columns, entries, marks)
+
+
+def _noted(result: CellResult) -> Options:
+    """The options that a note tells; a column says by itself that vectors were trained."""
+    told = {option: value for option, value in result.options.items() if option in NOTED - {"train_vectors"}}
+    return tuple(sorted(told.items()))
+
+
+def _spoken(options: Options) -> str:
+    return ", ".join(f"{name} {value}" for name, value in options)
 
 
 def _columns(layout: Layout, measured: set[Column]) -> tuple[Column, ...]:
@@ -324,6 +345,7 @@ def _notes(table: Table) -> list[str]:
     notes = [f"Accuracy in percent ± {spread}; in brackets the paper's figure and the difference. Brackets alone: not run."]
     if seeds:
         notes.append(f"Seeds: {min(seeds)}" + (f" to {max(seeds)}" if len(seeds) > 1 else "") + ".")
+    notes += [f"{mark.strip()} {_spoken(noted)}." for noted, mark in table.marks.items()]
     others = sorted(
         {
             f"{result.preset}: with {result.settings['model']['vectors']}."

@@ -30,10 +30,12 @@ from .model import FewShotModel, ModelSettings
 from .signatures import Evidence
 from .storage import CONFIG, FORMAT, MODEL, read_config, read_parameters, write_atomic, write_json
 from .text import Vocabulary
+from .universal import HEADS_IN_USE
 
 WORDS, EXAMPLES = "words.json", "examples.json"
 LARGEST_TEXT_FILE = 1 << 28  # bytes
 KINDS = ("one", "lists", "matrix")
+GENERATOR = ("network", "rarity", "head")  # of its settings, beside the signals
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ def _write(folder: Path, fitted: Fitted, keep_examples: bool) -> None:
         "settings": fitted.parameters,
         "labels": fitted.kind,
         "classes": classes_to_json(fitted.classes),
-        "generator": {"signals": list(settings.signals), "network": settings.network, "rarity": settings.rarity},
+        "generator": {"signals": list(settings.signals), **{name: getattr(settings, name) for name in GENERATOR}},
         "examples": keep_examples,
     }
     words = {
@@ -136,10 +138,10 @@ def load_classifier(folder: Path, vectors: str | None = None) -> Fitted:
     try:
         parameters = _settings(folder, dict(config["settings"]), vectors)
         classes, kind = classes_from_json(config["classes"], str(folder / CONFIG)), config["labels"]
-        signals, network, rarity = (config["generator"][name] for name in ("signals", "network", "rarity"))
-        if kind not in KINDS or not set(signals) <= {"f", "u", "r"}:
-            raise ValueError("it names labels or signals of another kind")
-        settings = ModelSettings(head="universal", signals=(*signals,), network=network, rarity=rarity, pool="background")
+        signals, named = config["generator"]["signals"], {name: config["generator"][name] for name in GENERATOR}
+        if kind not in KINDS or not set(signals) <= {"f", "u", "r"} or named["head"] not in HEADS_IN_USE:
+            raise ValueError("it names labels, signals or a head of another kind")
+        settings = ModelSettings(signals=(*signals,), pool="background", **named)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, ModelError):
             raise

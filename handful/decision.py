@@ -1,4 +1,4 @@
-"""From raw texts to scores for classes, by the universal generator and a ridge regression: the numbers behind the estimator.
+"""From raw texts to scores for classes, by the universal generator and a linear head: the numbers behind the estimator.
 
 A score is linear in the words: that of class c is constant_c + Σ αᵢ (f(xᵢ) / |φ| - centre)·w_c with φ = Σ αᵢ f(xᵢ), so the
 part of each word in it is exact.
@@ -16,7 +16,7 @@ import numpy as np
 from .corpus import Texts
 from .embeddings import WordVectors, load_vectors
 from .episodes import background_frequencies
-from .functional import TINY, Floats, Ints, ridge_left_out, ridge_weights, segments, softmax, unit_length, weighted_bag
+from .functional import TINY, Floats, Ints, ridge_left_out, segments, softmax, unit_length, weighted_bag
 from .heads import UniversalRidge, part_of
 from .model import FewShotModel
 from .representations import Batch
@@ -135,7 +135,7 @@ def _signals(generator: FewShotModel, f: Floats, u: Floats, r: Floats) -> Floats
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """Labelled texts, as the ridge regression takes them."""
+    """Labelled texts, as the head takes them."""
 
     words: Words
     targets: Floats  # (texts, classes): 1 where a text has a class
@@ -185,14 +185,16 @@ def decide(lesson: Lesson, generator: FewShotModel) -> Decision:
     vectors = blank.represent(words, generator)  # (texts, dim)
     centre = lesson.centre(vectors)
     scale = head.scale_of(parameters, *lesson.shape) * (1 if lesson.exclusive else 2)  # one class against all others
+    solve = head.weights if lesson.exclusive else head.ridge
+    weights = solve(vectors - centre, lesson.goals, lesson.shares)
     left = _left_out(lesson)
     if len(left):
         others = left_out_vectors(lesson, evidence, left, generator) - centre  # the centre knows no label
-        scale = scale * _scale_factor(lesson, vectors - centre, left, others, generator)
-    root = np.sqrt(lesson.shares)
-    rows = (vectors - centre) * root
-    weights = (ridge_weights(rows, lesson.goals * root, head.penalty_of(rows)[0, 0]) * scale).astype(np.float32)
-    return replace(blank, centre=centre, weights=weights, constants=lesson.constants.astype(np.float32))
+        scores = head.left_out(vectors - centre, lesson.goals, lesson.shares, left, others, weights)
+        scale = scale * _scale_factor(lesson, left, scores, generator)
+    return replace(
+        blank, centre=centre, weights=(weights * scale).astype(np.float32), constants=lesson.constants.astype(np.float32)
+    )
 
 
 # Leave-one-out: what the scores of the examples would be, had each not been among them
@@ -205,16 +207,10 @@ def _left_out(lesson: Lesson) -> Ints:
     return np.unique(np.linspace(0, len(lesson.targets) - 1, MOST_LEFT_OUT).astype(np.int64))
 
 
-def _scale_factor(lesson: Lesson, vectors: Floats, left: Ints, others: Floats, generator: FewShotModel) -> float:
-    """How much larger than meta-learned the scale should be, by the likelihood of the examples left out.
-
-    `vectors` are those of all examples, `others` those of the examples left out, both without the centre.
-    """
+def _scale_factor(lesson: Lesson, left: Ints, scores: Floats, generator: FewShotModel) -> float:
+    """How much larger than meta-learned the scale should be, by the likelihood of the examples left out and their scores."""
     head, parameters = cast("UniversalRidge", generator.head), part_of(generator.parameters, "head")
-    (classes, shots), root = lesson.shape, np.sqrt(lesson.shares)
-    rows, goals = vectors * root, lesson.goals * root
-    each = np.arange(len(left)), np.arange(len(left))
-    scores = ridge_left_out(rows, goals, head.penalty_of(rows)[0, 0], left, others, each)
+    classes, shots = lesson.shape
     scale = head.scale_of(parameters, classes, shots - 1)  # each was scored with one example less
     logits = FACTORS[:, None, None] * scale * scores + lesson.constants  # (factors, left, classes)
     likelihood = np.log(np.maximum((softmax(logits) * lesson.targets[left]).sum(axis=-1), TINY)).sum(axis=-1)

@@ -131,16 +131,51 @@ def ridge_left_out(
 ) -> Floats:
     """Scores of queries, each by the ridge regression without one of the examples, without solving it anew.
 
-    A pair is a row of `queries` and a position in `left`, the examples that are left out: (pairs, classes). Without example i,
-    W changes by -U_i (y_i - ŷ_i) / (1 - h_i), with U the weights for unit targets and h_i = φ_i · U_i.
+    A pair is a row of `queries` and a position in `left`, the examples that are left out: (pairs, classes).
+    """
+    weights = ridge_weights(vectors, targets, penalty)
+    misses = targets[left] - vectors[left] @ weights  # (left, classes)
+    rows, owners = pairs
+    moved = (queries @ ridge_influence(vectors, penalty, left))[rows, owners]
+    return (queries @ weights)[rows] - moved[:, None] * misses[owners]  # type: ignore[no-any-return]
+
+
+def ridge_influence(vectors: Floats, penalty: Array, left: Ints) -> Floats:
+    """What an example adds to W, for each unit that its target is above what the others make of it: (columns, left).
+
+    It is U_i / (1 - h_i), with U the weights for unit targets and h_i = φ_i · U_i.
     """
     unit_targets = np.eye(len(vectors), dtype=vectors.dtype)[:, left]
     units = ridge_weights(vectors, unit_targets, penalty)  # U: (columns, left)
-    weights = ridge_weights(vectors, targets, penalty)
     leverage = np.sum(vectors[left] * units.T, axis=1)  # h: (left,)
-    misses = (targets[left] - vectors[left] @ weights) / np.maximum(1 - leverage, TINY)[:, None]  # (left, classes)
-    rows, owners = pairs
-    return (queries @ weights)[rows] - (queries @ units)[rows, owners][:, None] * misses[owners]  # type: ignore[no-any-return]
+    return units / np.maximum(1 - leverage, TINY)  # type: ignore[no-any-return]
+
+
+def softmax_refined(vectors: Array, targets: Array, shares: Array, start: Array, penalty: float, steps: int) -> Array:
+    """W near `start` that minimises Σ shareᵢ · cross-entropy of softmax(φᵢW) + λ/2 |W - start|², for any leading batch axes.
+
+    By Nesterov's accelerated gradient steps (Beck and Teboulle, 2009), of the size that the largest curvature allows.
+    """
+    transposed = array_namespace(vectors).matrix_transpose(vectors)  # (..., columns, rows)
+    curvature = _largest_eigenvalue(vectors, shares) / 2 + penalty  # of a softmax at most 1/2
+    weights = ahead = start
+    for step in range(steps):
+        slope = transposed @ (shares * (softmax(vectors @ ahead) - targets)) + penalty * (ahead - start)
+        former, weights = weights, ahead - slope / curvature
+        ahead = weights + step / (step + 3) * (weights - former)
+    return weights
+
+
+def _largest_eigenvalue(vectors: Array, shares: Array, rounds: int = 12) -> Array:
+    """Of Φᵀ diag(shares) Φ, a little more rather than less, by power iteration: (..., 1, 1)."""
+    xp = array_namespace(vectors)
+    transposed = xp.matrix_transpose(vectors)
+    direction = xp.ones_like(vectors[..., :1, :1]) + transposed[..., :1]  # (..., columns, 1): not at a right angle to all
+    for _ in range(rounds):
+        direction = transposed @ (shares * (vectors @ direction))
+        size = xp.sqrt(xp.sum(direction * direction, axis=(-2, -1), keepdims=True)) + TINY
+        direction = direction / size
+    return size * 1.1
 
 
 def newton_logistic(vectors: Array, targets: Array, penalty: Array, steps: int) -> Array:

@@ -23,6 +23,7 @@ from .heads import (
     Logistic,
     Nearest,
     Prototype,
+    RefinedRidge,
     Ridge,
     Routing,
     Scorer,
@@ -53,7 +54,17 @@ class ModelSettings:
 
     representation: Literal["mean", "idf", "cnn", "lstm", "cls", "attention"] = "attention"
     head: Literal[
-        "ridge", "universal", "logistic", "nearest", "centroid", "prototype", "routing", "induction", "maml", "finetune"
+        "ridge",
+        "universal",
+        "refined",
+        "logistic",
+        "nearest",
+        "centroid",
+        "prototype",
+        "routing",
+        "induction",
+        "maml",
+        "finetune",
     ] = "ridge"
     first_order: bool = False  # maml: leave second derivatives out
     inner_steps: int = 10  # maml
@@ -129,6 +140,7 @@ REPRESENTATIONS: dict[str, Callable[[ModelSettings], Representation]] = {
 HEADS: dict[str, Callable[[ModelSettings], Head | Maml | Finetune]] = {
     "ridge": lambda settings: Ridge(),
     "universal": lambda settings: UniversalRidge(),
+    "refined": lambda settings: RefinedRidge(),
     "logistic": lambda settings: Logistic(),
     "nearest": lambda settings: Nearest(settings.distance),
     "centroid": lambda settings: Centroid(settings.distance),

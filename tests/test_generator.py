@@ -13,21 +13,30 @@ from handful.corpus import ClassSplit, Corpus, Dataset, load_dataset, make_corpu
 from handful.decision import Lesson, Reader, Words, decide
 from handful.episodes import MixedSampler, SourcePool, background_frequencies, background_pool
 from handful.errors import SettingError
-from handful.functional import one_hot, ridge_weights, segment_sum, segments, weighted_bag
-from handful.heads import UniversalRidge
+from handful.functional import (
+    one_hot,
+    ridge_weights,
+    segment_sum,
+    segments,
+    softmax,
+    softmax_refined,
+    unit_length,
+    weighted_bag,
+)
+from handful.heads import RefinedRidge, UniversalRidge
 from handful.model import FewShotModel, ModelSettings
 from handful.representations import Batch
-from handful.signatures import Evidence, frequency_level, unevenness
+from handful.signatures import Evidence, frequency_level, mean_vectors, unevenness
 from handful.storage import load_checkpoint, save_checkpoint
 from handful.training import TrainingSettings
 from handful.universal import (
     CLASSES,
     FOLDER,
-    RARITY,
     SETTINGS,
     VECTORS,
     calibrate,
     distract,
+    in_use,
     load_generator,
     load_ground,
     make_generator,
@@ -173,7 +182,7 @@ def test_distracting_words_come_before_or_after_a_text_and_change_nothing_else(d
 
 def test_it_is_small_and_says_what_it_is() -> None:
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 100_000
-    assert load_generator().settings == replace(SETTINGS, rarity=RARITY)
+    assert load_generator().settings == in_use(SETTINGS)
     assert "## " in (FOLDER / "README.md").read_text("utf-8")
 
 
@@ -259,3 +268,68 @@ def test_the_head_is_a_ridge_regression_with_an_intercept_on_unit_vectors() -> N
     head = UniversalRidge(scale=1.0)
     scores = head.fit(head.initial(rng, 6), vectors, targets)(queries)
     np.testing.assert_allclose(scores + targets.mean(axis=0), reference.predict(normalize(queries)), atol=1e-6)
+
+
+@pytest.fixture
+def crowded() -> tuple[np.ndarray, np.ndarray]:
+    """Four examples of each of sixty classes in eight dimensions, some of them large, without their mean."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(60), 4)
+    sizes = np.geomspace(1, 0.1, 8)  # of the directions: classes lie between others along the small ones
+    vectors = (rng.normal(size=(60, 8))[labels] + 0.2 * rng.normal(size=(240, 8))) * sizes
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (unit - unit.mean(axis=0)).astype(np.float32), one_hot(labels, 60)
+
+
+def test_refining_has_examples_right_that_ridge_regression_hides(crowded) -> None:
+    vectors, targets = crowded
+    head, right = RefinedRidge(), targets.argmax(axis=1)
+    plain, refined = ((vectors @ weights).argmax(axis=1) == right for weights in (head.ridge(*crowded), head.weights(*crowded)))
+    assert refined.mean() > plain.mean() + 0.1
+
+
+def test_refining_is_softmax_regression_where_nothing_draws_it_back(crowded) -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    vectors, targets = crowded
+    head = RefinedRidge(anchor=0.0, pull=0.5, steps=3000)
+    reference = LogisticRegression(C=1 / head.pull, fit_intercept=False, tol=1e-8, max_iter=5000)
+    reference.fit(vectors, targets.argmax(axis=1))
+    np.testing.assert_allclose(head.weights(vectors, targets), reference.coef_.T, atol=2e-3)
+
+
+def test_refining_reaches_its_minimum_and_counts_shares_as_repetitions(crowded) -> None:
+    vectors, targets = crowded
+    twice, head = np.r_[vectors, vectors[:30]], RefinedRidge(steps=2000)
+    shares = np.where(np.arange(240) < 30, 2, 1)[:, None].astype(np.float32)
+    start = head.anchor * head.ridge(vectors, targets, shares)
+    shared = softmax_refined(vectors, targets, shares, start, head.pull, head.steps)
+    repeated = softmax_refined(twice, np.r_[targets, targets[:30]], 1.0, start, head.pull, head.steps)
+    np.testing.assert_allclose(shared, repeated, atol=1e-3)
+    slope = vectors.T @ (shares * (softmax(vectors @ shared) - targets)) + head.pull * (shared - start)
+    assert np.abs(slope).max() < 1e-3
+
+
+@pytest.fixture(scope="module")
+def messages(demo) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors of four messages of each of the demo corpus's classes, without their mean."""
+    corpus = demo.dataset.corpus
+    members = np.concatenate([np.flatnonzero(corpus.labels == label)[:4] for label in range(len(corpus.classes))])
+    vectors = mean_vectors(Reader(VECTORS, "en", 500).read([" ".join(corpus.words(i)) for i in members]).texts)
+    unit = unit_length(vectors)
+    return unit - unit.mean(axis=0), one_hot(corpus.labels[members], len(corpus.classes))
+
+
+def test_a_few_steps_of_refining_are_enough(messages) -> None:
+    few, many = (RefinedRidge(steps=steps).weights(*messages) for steps in (RefinedRidge.steps, 2000))
+    assert np.abs(few - many).max() < 0.02 * np.abs(many).max()
+
+
+def test_leaving_out_of_the_refined_head_is_close_to_refining_without(messages) -> None:
+    vectors, targets = messages
+    head, left, shares = RefinedRidge(), np.arange(0, len(vectors), 4), np.ones((len(vectors), 1), np.float32)
+    inside = head.weights(vectors, targets, shares)
+    found = head.left_out(vectors, targets, shares, left, vectors[left], inside)
+    rests = [np.delete(np.arange(len(vectors)), example) for example in left]
+    exact = np.stack([vectors[i] @ head.weights(vectors[r], targets[r], shares[r]) for i, r in zip(left, rests, strict=True)])
+    assert np.linalg.norm(found - exact) < 0.25 * np.linalg.norm(vectors[left] @ inside - exact)

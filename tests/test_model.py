@@ -27,6 +27,7 @@ MODELS = {
     "attention-softmax": ModelSettings(signature=SignatureSettings(estimator="softmax", measure="entropy", penalty=0.01)),
     "background": ModelSettings(pool="background"),
     "universal": ModelSettings(head="universal", signals=("f", "u", "r"), pool="background"),
+    "refined": ModelSettings(head="refined", signals=("f", "u", "r"), pool="background"),
     "without-s": ModelSettings(signals=("t",)),
     "without-t": ModelSettings(signals=("s",)),
     "without-bilstm": ModelSettings(network="mlp"),

@@ -27,7 +27,7 @@ MODEL_OPTIONS = options_of(
     click.option(
         "--head",
         default="ridge",
-        help="ridge, universal, logistic, nearest, centroid, prototype, routing, induction, maml, finetune.",
+        help="ridge, universal, refined, logistic, nearest, centroid, prototype, routing, induction, maml, finetune.",
     ),
     click.option("--first-order", is_flag=True, help="maml: leave second derivatives out."),
     click.option("--inner-steps", default=10, help="maml: gradient steps on a support set."),

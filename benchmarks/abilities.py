@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from classifier import FrequencyRidge, Material, cells, draw, interval, load_texts
+from _peers import FrequencyRidge, Material, draw, load_texts
+from classifier import cells, interval
 
 from handful import FewShotClassifier
 from handful.errors import HandfulWarning
@@ -70,8 +71,8 @@ class Bench:
 
 
 def episodes(bench: Bench) -> Iterator[list[str]]:
-    """Against frequency weights and ridge on the same vectors; and on unit vectors, with an intercept, as here."""
-    yield ["classes", "shots", "FewShotClassifier", "frequency weights + ridge", "difference", "the same ridge", "difference"]
+    """Against frequency weights and ridge on the same vectors; and against them with the classifier's own head."""
+    yield ["classes", "shots", "FewShotClassifier", "frequency weights + ridge", "difference", "with its head", "difference"]
     every = len(bench.material.classes)
     for ways in sorted({min(WAYS, every), every}):
         for shots in (1, 5):

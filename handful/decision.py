@@ -16,18 +16,18 @@ import numpy as np
 from .corpus import Texts
 from .embeddings import WordVectors, load_vectors
 from .episodes import background_frequencies
-from .functional import TINY, Floats, Ints, ridge_left_out, segments, softmax, unit_length, weighted_bag
+from .functional import TINY, Floats, Ints, softmax, unit_length, weighted_bag
 from .heads import UniversalRidge, part_of
 from .model import FewShotModel
 from .representations import Batch
-from .signatures import Evidence, balanced, class_counts, frequency_level, mean_vectors, unevenness, word_penalty
+from .signatures import Evidence, frequency_level
 from .text import Vocabulary, words_of
 
 WORDS_AT_ONCE = 50_000  # of texts that are read together: bounds memory, and is enough to be quick
 BACKGROUND_WORDS = 100_000  # of unlabelled texts weigh as much as the background
-FACTORS = np.geomspace(1 / 4, 4, 33)  # by which leave-one-out may correct the scale
+FACTORS = np.geomspace(1 / 4, 4, 33)  # by which examples left out may correct the scale
 CAUTION = 80.0  # trust in the scale that was meta-learned, in examples that would speak against it
-MOST_LEFT_OUT = 400  # examples: enough to estimate one number
+MOST_LEARNED_AGAIN = 400  # examples, when some are left out: it takes as long as learning them the first time
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +171,11 @@ class Lesson:
         """What the regression aims at: (texts, classes)."""
         return self.targets if self.exclusive else self.targets - self.targets.mean(axis=0)
 
+    def select(self, positions: Ints) -> Lesson:
+        """Some of the texts."""
+        words = replace(self.words, texts=self.words.texts.select(positions))
+        return Lesson(words, self.targets[positions], self.exclusive)
+
     def centre(self, vectors: Floats) -> Floats:
         """The mean of the texts' vectors, were the classes equally large: (dim,)."""
         return np.average(vectors, axis=0, weights=self.shares[:, 0]).astype(np.float32)
@@ -178,60 +183,49 @@ class Lesson:
 
 def decide(lesson: Lesson, generator: FewShotModel) -> Decision:
     """Learn from labelled texts."""
-    words, head, parameters = lesson.words, cast("UniversalRidge", generator.head), part_of(generator.parameters, "head")
-    evidence = Evidence.of(words.texts, lesson.targets)
-    nothing = np.empty((0, 0), np.float32)
-    blank = Decision(Vocabulary(words.distinct), evidence, nothing, nothing, nothing)
-    vectors = blank.represent(words, generator)  # (texts, dim)
-    centre = lesson.centre(vectors)
-    scale = head.scale_of(parameters, *lesson.shape) * (1 if lesson.exclusive else 2)  # one class against all others
-    solve = head.weights if lesson.exclusive else head.ridge
-    weights = solve(vectors - centre, lesson.goals, lesson.shares)
-    left = _left_out(lesson)
-    if len(left):
-        others = left_out_vectors(lesson, evidence, left, generator) - centre  # the centre knows no label
-        scores = head.left_out(vectors - centre, lesson.goals, lesson.shares, left, others, weights)
-        scale = scale * _scale_factor(lesson, left, scores, generator)
+    decision, scale = _learn(lesson, generator), _scale_of(lesson, generator) * _scale_factor(lesson, generator)
     return replace(
-        blank, centre=centre, weights=(weights * scale).astype(np.float32), constants=lesson.constants.astype(np.float32)
+        decision, weights=(decision.weights * scale).astype(np.float32), constants=lesson.constants.astype(np.float32)
     )
 
 
-# Leave-one-out: what the scores of the examples would be, had each not been among them
+def _learn(lesson: Lesson, generator: FewShotModel) -> Decision:
+    """What the examples say, in scores that have no scale yet, and nothing to say of a text without words."""
+    words, head = lesson.words, cast("UniversalRidge", generator.head)
+    nothing = np.empty((0, 0), np.float32)
+    blank = Decision(Vocabulary(words.distinct), Evidence.of(words.texts, lesson.targets), nothing, nothing, nothing)
+    vectors = blank.represent(words, generator)  # (texts, dim)
+    centre = lesson.centre(vectors)
+    solve = head.weights if lesson.exclusive else head.ridge
+    weights = solve(vectors - centre, lesson.goals, lesson.shares)
+    return replace(blank, centre=centre, weights=weights, constants=np.zeros(weights.shape[1], np.float32))
 
 
-def _left_out(lesson: Lesson) -> Ints:
-    """Examples to leave out, one at a time: all, or some of many; none where a class would be left without any."""
+def _scale_of(lesson: Lesson, generator: FewShotModel) -> float:
+    """What makes logits of scores for tasks of this shape, as it was meta-learned."""
+    scale = cast("UniversalRidge", generator.head).scale_of(part_of(generator.parameters, "head"), *lesson.shape)
+    return float(scale) * (1 if lesson.exclusive else 2)  # one class against all others
+
+
+def _scale_factor(lesson: Lesson, generator: FewShotModel) -> float:
+    """How much larger than meta-learned the scale should be, by the likelihood of examples that were left out.
+
+    One example of each class is left out at a time, so that the others are a task of the same kind with one example less.
+    """
+    likelihood = -CAUTION / 2 * np.log(FACTORS) ** 2
+    for left in _left_out(lesson):
+        rest = lesson.select(np.delete(np.arange(len(lesson.targets)), left))
+        scores = _learn(rest, generator).scores(lesson.select(left).words, generator)  # (classes, classes)
+        logits = FACTORS[:, None, None] * _scale_of(rest, generator) * scores + rest.constants
+        found = (softmax(logits) * lesson.targets[left]).sum(axis=-1)  # (factors, classes)
+        likelihood = likelihood + np.log(np.maximum(found, TINY)).sum(axis=-1)
+    return float(FACTORS[np.argmax(likelihood)])
+
+
+def _left_out(lesson: Lesson) -> list[Ints]:
+    """One example of each class, then another of each, as long as time allows; none where a class has no second one."""
     if not lesson.exclusive or lesson.sizes.min() < 2:
-        return np.empty(0, np.int64)
-    return np.unique(np.linspace(0, len(lesson.targets) - 1, MOST_LEFT_OUT).astype(np.int64))
-
-
-def _scale_factor(lesson: Lesson, left: Ints, scores: Floats, generator: FewShotModel) -> float:
-    """How much larger than meta-learned the scale should be, by the likelihood of the examples left out and their scores."""
-    head, parameters = cast("UniversalRidge", generator.head), part_of(generator.parameters, "head")
-    classes, shots = lesson.shape
-    scale = head.scale_of(parameters, classes, shots - 1)  # each was scored with one example less
-    logits = FACTORS[:, None, None] * scale * scores + lesson.constants  # (factors, left, classes)
-    likelihood = np.log(np.maximum((softmax(logits) * lesson.targets[left]).sum(axis=-1), TINY)).sum(axis=-1)
-    return float(FACTORS[np.argmax(likelihood - CAUTION / 2 * np.log(FACTORS) ** 2)])
-
-
-def left_out_vectors(lesson: Lesson, evidence: Evidence, left: Ints, generator: FewShotModel) -> Floats:
-    """φ / |φ| of the examples left out, with u and r measured on the others: (left, dim)."""
-    texts, means = lesson.words.texts, mean_vectors(lesson.words.texts)
-    part = texts.select(left)
-    owners = segments(part.offsets)  # of each word, a position in `left`
-    goals = lesson.targets - lesson.targets.mean(axis=0)
-    scores = ridge_left_out(means, goals, word_penalty(means), left, texts.table, (part.rows, owners))  # (words, classes)
-    uneven = unevenness(_left_out_counts(texts, lesson.targets, part, left[owners]))
-    signals = _signals(generator, lesson.words.levels[part.ids], evidence.u(uneven), evidence.r(scores))
-    return _unit_bags(part, generator.weights(Batch(part, signals)))
-
-
-def _left_out_counts(texts: Texts, targets: Floats, part: Texts, owners: Ints) -> Floats:
-    """For each word of `part`, how often it occurs in each class outside of its own text: (words, classes)."""
-    counts, words, _ = class_counts(texts, targets)
-    _, pair, times = np.unique(part.ids * len(texts) + owners, return_inverse=True, return_counts=True)
-    own = times[pair][:, None] * balanced(targets)[owners]
-    return np.maximum(counts[np.searchsorted(words, part.ids)] - own, 0)  # type: ignore[no-any-return]
+        return []
+    members = [np.flatnonzero(column) for column in lesson.targets.T]
+    rounds = min(int(lesson.sizes.min()), max(1, MOST_LEARNED_AGAIN // len(lesson.targets)))
+    return [np.array([own[number] for own in members]) for number in range(rounds)]

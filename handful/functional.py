@@ -126,31 +126,6 @@ def unit_length(vectors: Array) -> Array:
     return vectors / xp.sqrt(xp.sum(vectors * vectors, axis=-1, keepdims=True) + TINY)
 
 
-def ridge_left_out(
-    vectors: Floats, targets: Floats, penalty: Array, left: Ints, queries: Floats, pairs: tuple[Ints, Ints]
-) -> Floats:
-    """Scores of queries, each by the ridge regression without one of the examples, without solving it anew.
-
-    A pair is a row of `queries` and a position in `left`, the examples that are left out: (pairs, classes).
-    """
-    weights = ridge_weights(vectors, targets, penalty)
-    misses = targets[left] - vectors[left] @ weights  # (left, classes)
-    rows, owners = pairs
-    moved = (queries @ ridge_influence(vectors, penalty, left))[rows, owners]
-    return (queries @ weights)[rows] - moved[:, None] * misses[owners]  # type: ignore[no-any-return]
-
-
-def ridge_influence(vectors: Floats, penalty: Array, left: Ints) -> Floats:
-    """What an example adds to W, for each unit that its target is above what the others make of it: (columns, left).
-
-    It is U_i / (1 - h_i), with U the weights for unit targets and h_i = φ_i · U_i.
-    """
-    unit_targets = np.eye(len(vectors), dtype=vectors.dtype)[:, left]
-    units = ridge_weights(vectors, unit_targets, penalty)  # U: (columns, left)
-    leverage = np.sum(vectors[left] * units.T, axis=1)  # h: (left,)
-    return units / np.maximum(1 - leverage, TINY)  # type: ignore[no-any-return]
-
-
 def softmax_refined(vectors: Array, targets: Array, shares: Array, start: Array, penalty: float, steps: int) -> Array:
     """W near `start` that minimises Σ shareᵢ · cross-entropy of softmax(φᵢW) + λ/2 |W - start|², for any leading batch axes.
 

@@ -14,16 +14,11 @@ from .attention import Parameters, drop_out
 from .functional import (
     TINY,
     Array,
-    Floats,
-    Ints,
     array_namespace,
     distances,
     newton_logistic,
-    ridge_influence,
-    ridge_left_out,
     ridge_weights,
     routed_means,
-    softmax,
     softmax_refined,
     squash,
     unit_length,
@@ -107,12 +102,6 @@ class UniversalRidge:
         """W for support vectors (..., examples, width) without their mean, each counting as much as its share."""
         return self.ridge(centred, targets, shares)
 
-    def left_out(self, centred: Floats, targets: Floats, shares: Floats, left: Ints, others: Floats, weights: Floats) -> Floats:
-        """Scores of `others`, the vectors of the examples `left` when these are left out, each by the weights without it."""
-        root, each = shares**0.5, np.arange(len(left))
-        rows = centred * root
-        return ridge_left_out(rows, targets * root, self.penalty_of(rows)[0, 0], left, others, (each, each))
-
     def ridge(self, centred: Array, targets: Array, shares: Array = 1.0) -> Array:
         """The weights of ridge regression, which for this head are all."""
         root = shares**0.5
@@ -144,16 +133,6 @@ class RefinedRidge(UniversalRidge):
     def weights(self, centred: Array, targets: Array, shares: Array = 1.0) -> Array:
         start = self.anchor * self.ridge(centred, targets, shares)
         return softmax_refined(centred, targets, shares, start, self.pull, self.steps)
-
-    def left_out(self, centred: Floats, targets: Floats, shares: Floats, left: Ints, others: Floats, weights: Floats) -> Floats:
-        """The ridge's part is exact; what refining added is left out by a Newton step, with the softmax's mean curvature."""
-        ridge = super().left_out(centred, targets, shares, left, others, weights)
-        refined = weights - self.anchor * self.ridge(centred, targets, shares)
-        means, root = softmax(centred @ weights), shares**0.5
-        curvature = np.mean(means * (1 - means))
-        influence = ridge_influence(centred * root, self.pull / curvature, left) / curvature  # (width, left)
-        own = np.sum(others * influence.T, axis=1)[:, None] * (root * (targets - means))[left]
-        return self.anchor * ridge + others @ refined - own  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

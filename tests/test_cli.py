@@ -201,7 +201,7 @@ def test_real_reuters_end_to_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "script", sorted((Path(__file__).parent.parent / "benchmarks").glob("*.py")), ids=lambda path: path.stem
+    "script", sorted((Path(__file__).parent.parent / "benchmarks").glob("[a-z]*.py")), ids=lambda path: path.stem
 )
 def test_every_benchmark_starts_and_has_help(script: Path) -> None:
     result = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, check=True)

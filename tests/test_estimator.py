@@ -24,11 +24,10 @@ from sklearn.utils.validation import check_array
 
 from handful import FewShotClassifier
 from handful.corpus import find_data
-from handful.decision import Lesson, Reader, _left_out, decide, left_out_vectors
+from handful.decision import Lesson, Reader, _left_out, _scale_factor
 from handful.errors import DataError, HandfulError, HandfulWarning, ModelError, SettingError
 from handful.estimator import even_sample, representatives
-from handful.functional import one_hot, ridge_left_out, ridge_weights
-from handful.signatures import Evidence
+from handful.functional import one_hot
 from handful.universal import VECTORS, load_generator
 
 ROWS = [json.loads(line) for line in find_data("demo")[0].read_text("utf-8").splitlines()]
@@ -168,38 +167,35 @@ def test_a_large_pool_is_looked_at_in_a_sample(fitted: FewShotClassifier, monkey
     assert sorted(fitted.suggest(QUERIES, 8)) == even_sample(range(len(QUERIES)), 8)
 
 
-# Leave-one-out
+# Examples left out
 
 
-def test_leaving_out_is_solving_without() -> None:
-    rng = np.random.default_rng(0)
-    vectors, targets = rng.normal(size=(7, 4)), np.eye(3)[rng.integers(0, 3, 7)]
-    queries, pairs = rng.normal(size=(5, 4)), (np.array([0, 4, 2]), np.array([1, 0, 1]))
-    left = np.array([2, 6])
-    found = ridge_left_out(vectors, targets, 0.3, left, queries, pairs)
-    for place, (row, owner) in enumerate(zip(*pairs, strict=True)):
-        rest = np.delete(np.arange(7), left[owner])
-        np.testing.assert_allclose(found[place], queries[row] @ ridge_weights(vectors[rest], targets[rest], 0.3))
+def lesson_of(texts: list[str], labels: list[int]) -> Lesson:
+    return Lesson(Reader(VECTORS, "en", 500).read(texts), one_hot(np.array(labels), max(labels) + 1), True)
 
 
-def test_left_out_vectors_see_only_the_other_examples() -> None:
-    texts, labels = examples(2)
-    generator, reader = load_generator(), Reader(VECTORS, "en", 500)
-    targets = one_hot(np.array([CLASSES.index(label) for label in labels]), 5)
-    lesson = Lesson(reader.read(texts), targets, True)
-    evidence = Evidence.of(lesson.words.texts, targets)
-    found = left_out_vectors(lesson, evidence, _left_out(lesson), generator)
-    rest = Lesson(reader.read(texts[1:]), targets[1:], True)
-    without = decide(rest, generator).represent(reader.read(texts[:1]), generator)[0]
-    inside = decide(lesson, generator).represent(reader.read(texts[:1]), generator)[0]
-    assert np.linalg.norm(found[0] - without) < 0.5 * np.linalg.norm(inside - without)  # the means of u and r still know it
+def test_one_example_of_each_class_is_left_out_at_a_time() -> None:
+    labels = [0, 1, 0, 1, 1, 0, 1]
+    rounds = _left_out(lesson_of(["word"] * 7, labels))
+    assert [left.tolist() for left in rounds] == [[0, 1], [2, 3], [5, 4]]
 
 
 def test_nothing_is_left_out_of_a_class_of_one() -> None:
-    targets = one_hot(np.array([0, 0, 1]), 2)
-    words = Reader(VECTORS, "en", 500).read(["a", "b", "c"])
-    assert not len(_left_out(Lesson(words, targets, True)))
-    assert len(_left_out(Lesson(words, targets[[0, 2, 2, 0]], True))) == 4
+    assert _left_out(lesson_of(["a", "b", "c"], [0, 0, 1])) == []
+
+
+def test_many_examples_are_not_learned_again_and_again(monkeypatch) -> None:
+    monkeypatch.setattr("handful.decision.MOST_LEARNED_AGAIN", 20)
+    assert len(_left_out(lesson_of(["word"] * 10, [0, 1] * 5))) == 2
+    assert len(_left_out(lesson_of(["word"] * 30, [0, 1] * 15))) == 1
+
+
+def test_examples_left_out_make_it_surer_where_they_agree_and_less_sure_where_they_do_not() -> None:
+    texts, labels = examples(8)
+    numbers = [CLASSES.index(label) for label in labels]
+    shuffled = np.random.default_rng(0).permutation(numbers).tolist()
+    agreeing, contradictory = (_scale_factor(lesson_of(texts, those), load_generator()) for those in (numbers, shuffled))
+    assert agreeing > 1 > contradictory
 
 
 # Explaining

@@ -27,7 +27,7 @@ WORDS_AT_ONCE = 50_000  # of texts that are read together: bounds memory, and is
 BACKGROUND_WORDS = 100_000  # of unlabelled texts weigh as much as the background
 FACTORS = np.geomspace(1 / 4, 4, 33)  # by which examples left out may correct the scale
 CAUTION = 80.0  # trust in the scale that was meta-learned, in examples that would speak against it
-MOST_LEARNED_AGAIN = 400  # examples, when some are left out: it takes as long as learning them the first time
+MOST_ROUNDS, MOST_LEARNED_AGAIN = 2, 400  # of leaving examples out, and examples: it takes as long as learning them first
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,9 +223,9 @@ def _scale_factor(lesson: Lesson, generator: FewShotModel) -> float:
 
 
 def _left_out(lesson: Lesson) -> list[Ints]:
-    """One example of each class, then another of each, as long as time allows; none where a class has no second one."""
+    """One example of each class, then another of each if that takes no time; none where a class has no second one."""
     if not lesson.exclusive or lesson.sizes.min() < 2:
         return []
     members = [np.flatnonzero(column) for column in lesson.targets.T]
-    rounds = min(int(lesson.sizes.min()), max(1, MOST_LEARNED_AGAIN // len(lesson.targets)))
+    rounds = min(MOST_ROUNDS, max(1, MOST_LEARNED_AGAIN // len(lesson.targets)))
     return [np.array([own[number] for own in members]) for number in range(rounds)]

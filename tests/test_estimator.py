@@ -177,14 +177,14 @@ def lesson_of(texts: list[str], labels: list[int]) -> Lesson:
 def test_one_example_of_each_class_is_left_out_at_a_time() -> None:
     labels = [0, 1, 0, 1, 1, 0, 1]
     rounds = _left_out(lesson_of(["word"] * 7, labels))
-    assert [left.tolist() for left in rounds] == [[0, 1], [2, 3], [5, 4]]
+    assert [left.tolist() for left in rounds] == [[0, 1], [2, 3]]
 
 
 def test_nothing_is_left_out_of_a_class_of_one() -> None:
     assert _left_out(lesson_of(["a", "b", "c"], [0, 0, 1])) == []
 
 
-def test_many_examples_are_not_learned_again_and_again(monkeypatch) -> None:
+def test_many_examples_are_learned_again_once(monkeypatch) -> None:
     monkeypatch.setattr("handful.decision.MOST_LEARNED_AGAIN", 20)
     assert len(_left_out(lesson_of(["word"] * 10, [0, 1] * 5))) == 2
     assert len(_left_out(lesson_of(["word"] * 30, [0, 1] * 15))) == 1

@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 
 from handful.bench.grid import Cell, whole_of
 from handful.bench.results import CellResult, result_line
-from handful.bench.tables import LAYOUTS, MAIN, Column, make_tables, paper_figures, rank_correlation, render_tables, sections_of
+from handful.bench.sections import rank_correlation, render_tables, sections_of
+from handful.bench.tables import LAYOUTS, MAIN, Column, make_tables, paper_figures
 from handful.cli import main
 from handful.errors import SettingError
 

@@ -93,6 +93,6 @@ def table(results: Path, name: str | None, form: str) -> None:
     handful table main.jsonl
     handful table main.jsonl --table ablation --format latex
     """
-    from ..bench.tables import render_file
+    from ..bench.sections import render_file
 
     click.echo(render_file(results, name, form), nl=False)

@@ -1,0 +1,287 @@
+"""Tables as they are printed: accuracies, gains, headline gaps and the order of methods, as Markdown, LaTeX or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from ..catalogue import catalogue
+from ..errors import DataError, SettingError
+from .grid import whole_of
+from .results import read_results
+from .tables import CNN_PROTO, OUR, REBUILT, Column, Entry, Table, make_tables, pooled_interval, spoken
+
+LEAST_RANKED = 3  # methods from which an order says anything
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a grid of words, and sentences below it."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    notes: list[str]
+
+
+def sections_of(table: Table) -> list[Section]:
+    """The table itself, gains over the reference, headline gaps, and how well the order of methods agrees with the paper's."""
+    parts = [_accuracies(table), _gains(table)]
+    if table.name == "main":
+        parts.append(_headline(table))
+    return [part for part in [*parts, _ranks(table)] if part.rows]
+
+
+def _accuracies(table: Table) -> Section:
+    shots = table.layout.shots if table.layout.averages and any(map(table.has_paper, table.columns)) else ()
+    averages = {shot: table.averaged(shot) for shot in shots}
+    header = ["method", *map(str, table.columns)]
+    header += [f"Average {shot}-shot ({len(columns)} sets)" for shot, columns in averages.items()]
+    rows = [
+        [preset, *(str(table.entry(preset, column)) for column in table.columns)]
+        + [_average([table.entry(preset, column) for column in columns]) for columns in averages.values()]
+        for preset in table.presets
+    ]
+    return Section(table.title, header, rows, _notes(table))
+
+
+def _average(entries: Sequence[Entry]) -> str:
+    """Over the data sets, where all of them were measured; the paper's over the same ones."""
+    figures = [entry.paper.accuracy for entry in entries if entry.paper]
+    measured = [entry.accuracy for entry in entries if entry.accuracy is not None]
+    paper = f"{mean(figures):.1f}" if entries and len(figures) == len(entries) else ""
+    if not entries or len(measured) < len(entries):
+        return f"({paper})" if paper else ""
+    return f"{mean(measured):.1f}" + (f" ({paper}, {mean(measured) - mean(figures):+.1f})" if paper else "")
+
+
+def _notes(table: Table) -> list[str]:
+    seeds = {len(entry.results) for entry in table.entries.values() if entry.results}
+    spread = "the deviation over seeds, or with one seed the 95 % interval over test episodes"
+    notes = [f"Accuracy in percent ± {spread}; in brackets the paper's figure and the difference. Brackets alone: not run."]
+    if seeds:
+        notes.append(f"Seeds: {min(seeds)}" + (f" to {max(seeds)}" if len(seeds) > 1 else "") + ".")
+    notes += [f"{mark.strip()} {spoken(noted)}." for noted, mark in table.marks.items()]
+    others = sorted(
+        {
+            f"{result.preset}: with {result.settings['model']['vectors']}."
+            for entry in table.entries.values()
+            for result in entry.results
+            if result.settings["model"]["vectors"] != result.vectors
+        }
+    )
+    measured = dict.fromkeys(column.data for (_, column), entry in table.entries.items() if entry.results)
+    return notes + others + [note for data in measured if (note := _data_note(data))]
+
+
+def _data_note(data: str) -> str:
+    """What a reader must know of data beside the paper's figures."""
+    if whole_of(data) != data:
+        return f"{data}: {catalogue()[data].note} The paper's figures beside it are of the whole {whole_of(data)}."
+    return f"{data}: cut into words anew, so not the paper's texts to the letter." if data == REBUILT else ""
+
+
+def _gains(table: Table) -> Section:
+    """Differences to the reference, paired over the same episodes."""
+    paired = {key: entry.gains[0].reference for key, entry in table.entries.items() if entry.gains}
+    columns = [column for column in table.columns if any(column == known for _, known in paired)]
+    presets = [preset for preset in table.presets if any(preset == known for known, _ in paired)]
+    rows = [[preset, *(_gain(table, preset, column) for column in columns)] for preset in presets]
+    note = (
+        "Mean over seeds of the difference on the same test episodes ± its 95 % interval; in brackets the paper's difference."
+    )
+    title = f"Gain over {', '.join(sorted(map(str, set(paired.values()))))}, {table.title}"
+    return Section(title, ["method", *map(str, columns)], rows, [note])
+
+
+def _gain(table: Table, preset: str, column: Column) -> str:
+    entry = table.entry(preset, column)
+    if not entry.gains:
+        return ""
+    value = mean(100 * (result.over_reference or 0) for result in entry.gains)
+    half = pooled_interval([result.over_reference_ci95 or 0 for result in entry.gains])
+    rival = table.layout.figure(str(entry.gains[0].reference), column.data, column.shot, column.trained)
+    paper = f" ({entry.paper.accuracy - rival.accuracy:+.1f})" if entry.paper and rival else ""
+    return f"{value:+.1f} ± {half:.1f}{paper}"
+
+
+def _headline(table: Table) -> Section:
+    """How far the method is ahead, on average over data sets: in the paper, there on the sets measured here, and here."""
+    baselines = [preset for preset in table.layout.presets if preset != OUR]
+    rows, notes = [], []
+    for shot in table.layout.shots:
+        columns = table.of_paper(shot)
+        measured = [column for column in table.averaged(shot) if table.entry(OUR, column).results]
+        views = [_Accuracies(table, columns, True), _Accuracies(table, measured, True), _Accuracies(table, measured, False)]
+        leads = {
+            "the best baseline of each data set": [view.lead_of_each(baselines) for view in views],
+            "the baseline that is best on average": [view.lead_on_average(baselines) for view in views],
+            CNN_PROTO: [view.lead_on_average([CNN_PROTO]) for view in views],
+        }
+        if columns:
+            rows += [[f"{shot}-shot, over {rival}", *values] for rival, values in leads.items()]
+        for column in measured:
+            tried = [preset for preset in baselines if table.entry(preset, column).results]
+            if len(tried) < len(baselines):
+                notes.append(f"{column}: {len(tried)} of {len(baselines)} baselines measured.")
+    header = ["how far our is ahead", "paper, all sets", "paper, sets measured", "measured"]
+    return Section(f"Headline gaps, {table.title}", header, rows, notes)
+
+
+@dataclass(frozen=True)
+class _Accuracies:
+    """The paper's or the measured accuracies of some columns."""
+
+    table: Table
+    columns: Sequence[Column]
+    paper: bool
+
+    def value(self, preset: str, column: Column) -> float | None:
+        entry = self.table.entry(preset, column)
+        figure = entry.paper.accuracy if entry.paper else None
+        return figure if self.paper else entry.accuracy
+
+    def lead_of_each(self, rivals: Sequence[str]) -> str:
+        """Over the best rival of each data set."""
+        leads = [lead for column in self.columns if (lead := self._lead(column, rivals)) is not None]
+        return _mean_lead(leads)
+
+    def lead_on_average(self, rivals: Sequence[str]) -> str:
+        """Over the one rival that is best on average, of those known for all columns."""
+        known = [rival for rival in rivals if all(self.value(rival, column) is not None for column in self.columns)]
+        leads = [[self._lead(column, [rival]) for column in self.columns] for rival in known]
+        complete = [[lead for lead in each if lead is not None] for each in leads]
+        return _mean_lead(min((each for each in complete if each), key=mean, default=[]))
+
+    def _lead(self, column: Column, rivals: Sequence[str]) -> float | None:
+        ours, others = self.value(OUR, column), [self.value(rival, column) for rival in rivals]
+        known = [other for other in others if other is not None]
+        return None if ours is None or not known else ours - max(known)
+
+
+def _mean_lead(leads: Sequence[float]) -> str:
+    return f"{mean(leads):+.1f} ({len(leads)} sets)" if leads else ""
+
+
+def _ranks(table: Table) -> Section:
+    """Spearman's rank correlation of the measured order of methods with the paper's."""
+    rows = []
+    for column in table.columns:
+        entries = [table.entry(preset, column) for preset in table.layout.presets]
+        pairs = [(e.accuracy, e.paper.accuracy) for e in entries if e.accuracy is not None and e.paper]
+        if len(pairs) >= LEAST_RANKED:
+            rows.append([str(column), f"{rank_correlation(*zip(*pairs, strict=True)):.2f}", str(len(pairs))])
+    header = ["column", "Spearman's ρ", "methods"]
+    return Section(f"Order of methods beside the paper's, {table.title}", header, rows, [])
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Spearman's ρ.
+
+    >>> rank_correlation([1, 2, 3], [10, 30, 20])
+    0.5
+    """
+    from scipy.stats import spearmanr
+
+    return round(float(spearmanr(first, second).statistic), 6)
+
+
+# Formats
+
+
+def render_file(path: Path, name: str | None = None, form: str = "markdown") -> str:
+    """The tables of a file of results."""
+    if not path.is_file():
+        raise DataError(f"There is no file {path}: handful benchmark GRID --out {path.name} writes one.")
+    return render_tables(make_tables(read_results(path), name), form)
+
+
+def render_tables(tables: Sequence[Table], form: str = "markdown") -> str:
+    """All tables as one text: markdown, latex or csv (a line a cell)."""
+    if form == "csv":
+        return _csv(tables)
+    if form not in ("markdown", "latex"):
+        raise SettingError(f"There is no format {form!r}: choose markdown, latex or csv.")
+    write = _markdown if form == "markdown" else _latex
+    return "\n".join(write(section) for table in tables for section in sections_of(table))
+
+
+def _markdown(section: Section) -> str:
+    lines = [section.header, ["---"] * len(section.header), *section.rows]
+    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return f"**{section.title}**\n\n{body}\n" + "".join(f"\n{note}" for note in section.notes) + "\n" * bool(section.notes)
+
+
+def _latex(section: Section) -> str:
+    lines = [" & ".join(map(_escape, line)) + r" \\" for line in [section.header, *section.rows]]
+    caption = _escape(" ".join([f"{section.title}.", *section.notes]))
+    columns = "l" + "c" * (len(section.header) - 1)
+    return "\n".join(
+        [
+            r"\begin{table}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            lines[0],
+            r"\midrule",
+            *lines[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\caption{{{caption}}}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _escape(text: str) -> str:
+    for plain, written in (
+        ("\\", r"\textbackslash "),
+        ("&", r"\&"),
+        ("%", r"\%"),
+        ("_", r"\_"),
+        ("±", r"$\pm$"),
+        ("ρ", r"$\rho$"),
+    ):
+        text = text.replace(plain, written)
+    return text
+
+
+def _csv(tables: Sequence[Table]) -> str:
+    stream = io.StringIO()
+    rows = [row for table in tables for row in _csv_rows(table)]
+    writer = csv.DictWriter(stream, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def _csv_rows(table: Table) -> list[dict[str, Any]]:
+    return [
+        {
+            "table": table.name,
+            "vectors": table.vectors,
+            "options": " ".join(f"{name}={value}" for name, value in table.options),
+            "method": preset,
+            "data": column.data,
+            "paper_data": whole_of(column.data),
+            "shot": column.shot,
+            "trained": column.trained,
+            "accuracy": _number(entry.accuracy),
+            "deviation": _number(entry.deviation),
+            "ci95": _number(entry.interval),
+            "seeds": len(entry.results),
+            "paper": _number(entry.paper.accuracy if entry.paper else None),
+            "paper_deviation": _number(entry.paper.deviation if entry.paper else None),
+            "difference": _number(entry.difference),
+        }
+        for (preset, column), entry in table.entries.items()
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

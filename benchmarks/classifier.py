@@ -227,7 +227,7 @@ def table(results: Sequence[Result], data: str) -> str:
         by_shots = [[result for result in mine if result.shots == number] for number in shots]
         cold = [result.first_answer_seconds for result in results if result.peer == name and not result.data]
         columns = [interval([result.accuracy for result in group]) if group else "–" for group in by_shots]
-        columns += [f"{np.median([result.fit_seconds for result in group]):.3g}" if group else "–" for group in by_shots]
+        columns += [seconds(np.median([result.fit_seconds for result in group])) if group else "–" for group in by_shots]
         columns += [f"{np.median([result.texts_per_second for result in mine]):,.0f}"]
         columns += [f"{max(result.peak_megabytes for result in mine):.0f}", f"{np.median(cold):.1f}" if cold else "–"]
         draws = "/".join(str(len(group)) for group in by_shots)
@@ -235,6 +235,15 @@ def table(results: Sequence[Result], data: str) -> str:
     first = found[0]
     about = f"{data}: all {first.classes} classes, at most {first.queries} texts to answer a draw, {first.threads} threads."
     return "\n".join([about, "", *lines, ""])
+
+
+def seconds(value: float) -> str:
+    """To three digits.
+
+    >>> seconds(0.03551), seconds(1032.8)
+    ('0.0355', '1,033')
+    """
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
 
 
 def cells(values: Iterable[str]) -> str:

@@ -169,6 +169,14 @@ def test_a_line_says_everything(done: Path) -> None:
     assert rival.reference is None
 
 
+def test_the_cell_to_pair_with_has_no_encoder_to_pretrain() -> None:
+    options = (("pretraining_epochs", 3), ("queries", 5))
+    rival = Cell("reuters", 1, "wordllama", "p-maml", options=options, reference="idf-rr").rival
+    assert rival is not None
+    assert rival.options == (("queries", 5),)  # the same episodes
+    assert not rival.settings.training.pretraining_epochs
+
+
 def test_a_rerun_does_nothing_and_a_lost_line_is_read_from_its_folder(done: Path, tmp_path: Path) -> None:
     options = ("--runs", done / "runs", "--quiet")
     before = (done / "r.jsonl").read_text()

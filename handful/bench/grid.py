@@ -85,7 +85,8 @@ class Cell:
         """The cell to pair with."""
         if self.reference in (None, self.preset):
             return None
-        return replace(self, preset=self.reference, reference=None)
+        options = tuple((name, value) for name, value in self.options if name != "pretraining_epochs")  # an encoder's alone
+        return replace(self, preset=self.reference, options=options, reference=None)
 
 
 def whole_of(data: str) -> str:

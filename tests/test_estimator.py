@@ -190,7 +190,8 @@ def test_many_examples_are_learned_again_once(monkeypatch) -> None:
     assert len(_left_out(lesson_of(["word"] * 30, [0, 1] * 15))) == 1
 
 
-def test_examples_left_out_make_it_surer_where_they_agree_and_less_sure_where_they_do_not() -> None:
+def test_examples_left_out_make_it_surer_where_they_agree_and_less_sure_where_they_do_not(monkeypatch) -> None:
+    monkeypatch.setattr("handful.decision.MOST_ROUNDS", 8)  # all of them: a few say too little against what was meta-learned
     texts, labels = examples(8)
     numbers = [CLASSES.index(label) for label in labels]
     shuffled = np.random.default_rng(0).permutation(numbers).tolist()

@@ -155,6 +155,11 @@ def test_a_shorter_protocol_stands_in_the_same_table_with_a_note() -> None:
     assert any(" [1] (" in cell for row in accuracies.rows for cell in row if row[0] == "cnn-rr")
 
 
+def test_notes_of_curves_change_no_table() -> None:
+    [table] = make_tables([measured("our", options={"curve_episodes": 50})], "main")
+    assert (table.options, table.entry("our", Column("reuters", 1)).mark) == ((), "")
+
+
 def test_fixed_and_trained_vectors_stand_side_by_side() -> None:
     results = [measured("our", shot=5, accuracy=0.95), measured("our", shot=5, accuracy=0.94, options={"train_vectors": True})]
     [table] = make_tables(results, "finetuned_embeddings")

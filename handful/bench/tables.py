@@ -24,6 +24,7 @@ REBUILT = "20newsgroups"  # the paper does not say how it cut posts into words
 # how long was trained and tested, and how long texts and vectors are: told in a note to the cell
 NOTED = {"episodes", "validation_episodes", "test_episodes", "epochs", "patience", "pretraining_epochs", "queries", "longest"}
 NOTED |= {"length", "train_vectors"}
+IDLE = {"curve_episodes"}  # changes no number
 Options = tuple[tuple[str, Any], ...]
 
 
@@ -228,7 +229,7 @@ def _variants(name: str, results: Sequence[CellResult], always: bool) -> list[Ta
     groups: dict[tuple[str, Options], list[CellResult]] = {}
     for result in results:
         if result.preset in layout.presets and result.vectors.startswith("contextual") == layout.contextual:
-            options = {option: value for option, value in result.options.items() if option not in NOTED}
+            options = {option: value for option, value in result.options.items() if option not in NOTED | IDLE}
             groups.setdefault((result.vectors, tuple(sorted(options.items()))), []).append(result)
     if always and not groups:
         return [_table(name, (), "", ())]

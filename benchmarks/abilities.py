@@ -3,7 +3,7 @@
 python benchmarks/abilities.py --data huffpost:val
 python benchmarks/abilities.py --data clinc150 --measure scope,episodes --repeats 50
 
-episodes     5 classes and all, 1 and 5 shots: accuracy, and its paired difference to frequency weights + ridge, same vectors
+episodes     5 classes and all, or --ways, 1 and 5 shots: accuracy, and its paired difference to frequency weights + ridge
 calibration  expected calibration error of predict_proba in ten bins, over all classes
 scope        half of the classes are unknown to it: how well the largest probability tells texts of known classes from others
              (area under the ROC curve), and what reject_below does to both
@@ -29,7 +29,6 @@ from handful.errors import HandfulWarning
 from handful.progress import track
 
 BINS = 10
-WAYS = 5
 REJECT_BELOW = (0.3, 0.5, 0.7, 0.9)
 Array = np.ndarray[Any, Any]
 
@@ -70,11 +69,11 @@ class Bench:
         return Task(support, labels[chosen.support], query, labels[chosen.query])
 
 
-def episodes(bench: Bench) -> Iterator[list[str]]:
+def episodes(bench: Bench, sizes: list[int]) -> Iterator[list[str]]:
     """Against frequency weights and ridge on the same vectors; and against them with the classifier's own head."""
     yield ["classes", "shots", "FewShotClassifier", "frequency weights + ridge", "difference", "with its head", "difference"]
     every = len(bench.material.classes)
-    for ways in sorted({min(WAYS, every), every}):
+    for ways in sorted({min(size, every) or every for size in sizes}):
         for shots in (1, 5):
             found = []
             for task in bench.tasks(shots, ways):
@@ -179,6 +178,7 @@ def main() -> None:
     parser.add_argument("--measure", default="episodes,calibration,scope,suggest", help="Some of them, with commas.")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--queries", type=int, default=500, help="Texts to answer a repeat, at most.")
+    parser.add_argument("--ways", default="5,0", help="Classes of an episode, 0 for all; several with commas.")
     parser.add_argument("--pool", type=int, default=600, help="Unlabelled texts for suggest.")
     parser.add_argument("--rounds", type=int, default=4, help="Of labelling.")
     parser.add_argument("--seed", type=int, default=0)
@@ -186,7 +186,7 @@ def main() -> None:
     warnings.simplefilter("ignore", HandfulWarning)  # texts that occur twice in the data
     bench = Bench(load_texts(arguments.data), arguments.repeats, arguments.queries, arguments.seed)
     measures = {
-        "episodes": episodes,
+        "episodes": lambda bench: episodes(bench, [int(size) for size in arguments.ways.split(",")]),
         "calibration": calibration,
         "scope": scope,
         "suggest": lambda bench: suggest(bench, arguments.pool, arguments.rounds),

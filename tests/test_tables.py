@@ -155,6 +155,13 @@ def test_a_shorter_protocol_stands_in_the_same_table_with_a_note() -> None:
     assert any(" [1] (" in cell for row in accuracies.rows for cell in row if row[0] == "cnn-rr")
 
 
+def test_of_two_shorter_protocols_the_longer_stands_in_the_table() -> None:
+    short, longer = ({"epochs": epochs, "test_episodes": 50} for epochs in (3, 20))
+    for order in ((short, longer), (longer, short)):
+        [table] = make_tables([measured("our", options=options) for options in order], "main")
+        assert dict(table.marks) == {tuple(sorted(longer.items())): " [1]"}
+
+
 def test_notes_of_curves_change_no_table() -> None:
     [table] = make_tables([measured("our", options={"curve_episodes": 50})], "main")
     assert (table.options, table.entry("our", Column("reuters", 1)).mark) == ((), "")

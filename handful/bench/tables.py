@@ -257,7 +257,7 @@ def _table(name: str, results: Iterable[CellResult], vectors: str, options: Opti
         found.setdefault((result.preset, column), {}).setdefault(_noted(result), {})[result.seed] = result
     measured = {column for _, column in found}
     columns = tuple(column for column in _columns(layout, measured) if column in measured or not options)
-    chosen = {place: min(variants, key=len) for place, variants in found.items()}  # the fullest protocol
+    chosen = {place: min(variants, key=_shortness) for place, variants in found.items()}  # the fullest protocol
     marks = {noted: f" [{number}]" for number, noted in enumerate(dict.fromkeys(filter(None, chosen.values())), 1)}
 
     def entry(preset: str, column: Column) -> Entry:
@@ -275,6 +275,12 @@ def _noted(result: CellResult) -> Options:
     """The options that a note tells; a column says by itself that vectors were trained."""
     told = {option: value for option, value in result.options.items() if option in NOTED - {"train_vectors"}}
     return tuple(sorted(told.items()))
+
+
+def _shortness(noted: Options) -> tuple[int, ...]:
+    """How far a protocol is from the full one: by the options it changes, then by how little it trains and tests."""
+    told = dict(noted)
+    return len(noted), *(-told.get(option, 0) for option in ("epochs", "episodes", "test_episodes", "validation_episodes"))
 
 
 def spoken(options: Options) -> str:

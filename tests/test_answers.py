@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from handful import FewShotClassifier, answers
+from handful import FewShotClassifier, answers, sheets
 from handful.answers import Model, Wanted, answered, batches_of, predict_file
 from handful.errors import DataError, MissingExtraError, ModelError, SettingError
 from handful.parallel import Pool
@@ -255,16 +255,16 @@ class Interruption(Exception):
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """Let a run end after so many additions to its file."""
-    add, calls = answers.Pending.add, iter(range(10**9))
+    add, calls = sheets.Pending.add, iter(range(10**9))
 
-    def counted(self: answers.Pending, content: bytes, rows: int) -> None:
+    def counted(self: sheets.Pending, content: bytes, rows: int) -> None:
         if next(calls) >= after:
             self._stream.write(content[: len(content) // 2])  # half a batch is on the disk when it happens
             self._stream.flush()
             raise Interruption
         add(self, content, rows)
 
-    monkeypatch.setattr(answers.Pending, "add", counted)
+    monkeypatch.setattr(sheets.Pending, "add", counted)
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])

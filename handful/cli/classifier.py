@@ -202,7 +202,8 @@ def suggest(model: Path, number: int, vectors: str | None, as_json: bool, quiet:
     handful suggest triage pool.csv --n 10 > to-label.csv
     handful suggest triage pool.txt --json
     """
-    from ..answers import Delimited, Layout, Model
+    from ..answers import Model
+    from ..sheets import Delimited, Layout
     from ..workflow import suggest_rows
 
     suggestions, rows = suggest_rows(Model.at(model, vectors), _source(**source), number, quiet)

@@ -1,17 +1,39 @@
-"""Make the word table that ships with the package again: distil it from the packaged encoder, and pack it.
+"""Make the word table that ships with the package again: distil it from the packaged encoder, fit it to texts, and pack it.
 
-python benchmarks/make_vectors.py --out handful/data/minilm      (needs the extra contextual; about two minutes)
+HANDFUL_DATA=/path/to/data python benchmarks/make_vectors.py --out handful/data/minilm    (extra contextual; 15 minutes)
+
+The texts are those of the classes that the generator is trained on, unlabelled: the first words of some thousand documents of
+each data set. What was encoded is kept in the cache, so that a run that was killed goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
-from handful.embeddings.contextual import distilled_file
+import numpy as np
+
+from handful.corpus import load_dataset
+from handful.embeddings.distillation import distilled_file
 from handful.embeddings.files import FileTable
 from handful.embeddings.packed import pack_table
 from handful.storage import write_atomic
+from handful.universal import CLASSES, DATASETS, FOLDER
+
+LONGEST = 50  # words of a text
+MOST = 15_000  # texts of a data set
+SHORTEST = 3
+
+
+def documents_of(name: str) -> Iterator[list[str]]:
+    """The beginnings of texts of a data set's training classes."""
+    dataset = load_dataset(name, FOLDER / CLASSES, LONGEST, skip_empty=True)
+    members = np.flatnonzero(np.isin(dataset.corpus.labels, dataset.split.train))
+    for document in np.random.default_rng(0).permutation(members)[:MOST]:
+        words = dataset.corpus.words(int(document))
+        if len(words) >= SHORTEST:
+            yield words
 
 
 def main() -> None:
@@ -19,7 +41,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     out = parser.parse_args().out
-    words, vectors = FileTable(distilled_file("minilm")).arrays
+    documents = [document for name in DATASETS for document in documents_of(name)]
+    print(f"{len(documents):,} texts")
+    words, vectors = FileTable(distilled_file("minilm", documents=documents)).arrays
     for name, content in pack_table(words, vectors.astype("float32")).items():
         write_atomic(out / name, content)
         print(f"{out / name}: {len(content) / 1e6:.1f} MB")

@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 
+from handful.cli import main
 from handful.embeddings import contextual, load_vectors
-from handful.embeddings.contextual import Encoder, contextual_table, distill, distilled_file, save_table
+from handful.embeddings.contextual import Encoder, contextual_table
+from handful.embeddings.distillation import distill, distilled_file, fit_to_sentences, save_table
 from handful.episodes import EpisodeSpec
 from handful.errors import DataError
 from handful.model import FewShotModel, ModelSettings
@@ -86,6 +89,42 @@ def test_a_distilled_table_is_a_table_like_any_other(tmp_path: Path, monkeypatch
     np.testing.assert_allclose(distilled.mean(0), 0, atol=1e-5)
     save_table(tmp_path / "own.npz", ["good", "bad"], distilled[[0, 2]])
     assert load_vectors(f"{tmp_path / 'own.npz'}:unit").lookup(["bad"]).any()
+
+
+def test_a_table_is_fitted_so_that_means_of_words_are_like_sentences() -> None:
+    rng, words = np.random.default_rng(0), [f"qqx{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]  # all of them as rare
+    own, hidden = rng.normal(size=(2, 26, 4)).astype(np.float32)
+    true = own @ rng.normal(size=(4, 4)) + hidden  # what words mean in sentences is not what they are alone
+    documents = [[words[i] for i in rng.integers(0, 25, 6)] for _ in range(300)]  # never the last
+    sentences = np.array([np.mean([true[words.index(word)] for word in document], axis=0) for document in documents])
+    fitted = {pull: fit_to_sentences(words, own, documents, sentences, 4, pull) for pull in (0.01, 1e9)}
+
+    def distances(vectors: np.ndarray) -> np.ndarray:  # whatever the axes that principal components chose
+        means = np.array([np.mean([vectors[words.index(word)] for word in document], axis=0) for document in documents])
+        return np.linalg.norm(means[:100, None] - means[None, 100:200], axis=-1)
+
+    wanted = distances(true)
+    errors = [np.abs(distances(fitted[pull]) - wanted).mean() / wanted.mean() for pull in fitted]
+    assert errors[0] < 0.1 < errors[1]
+    np.testing.assert_allclose(fitted[0.01][25], fitted[1e9][25], atol=1e-5)  # nothing is known of the last but the map
+    with pytest.raises(DataError, match="at least 4 texts, not 3"):
+        fit_to_sentences(words, own, [[words[0]], [words[1]], [words[2]], ["ö"]], sentences[:4], 4)
+
+
+def test_a_fitted_table_from_the_command_line(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("HANDFUL_CACHE", str(tmp_path / "cache"))
+    texts = tmp_path / "inbox.txt"
+    texts.write_text("".join(f"the {a} {b} is here\n" for a in ("good", "old", "new", "long") for b in ("day", "year", "work")))
+    out = tmp_path / "ours.npz"
+    command = ["vectors", "distill", "--words", "200", "--dim", "8", "--texts", str(texts), "--out", str(out)]
+    assert CliRunner().invoke(main, command, catch_exceptions=False).exit_code == 0
+    plain = distilled_file("minilm", words=200, dim=8)
+    assert len(list(plain.parent.iterdir())) == 2  # the fitted one does not stand for the plain one
+    vectors = [load_vectors(f"{path}:raw").lookup(["good", "year"]) for path in (out, plain)]
+    assert vectors[0].shape == (2, 8)
+    assert np.abs(vectors[0] - vectors[1]).max() > 0.01
+    texts.write_text("too little\n")
+    assert "at least 8 texts" in CliRunner().invoke(main, command).output
 
 
 def test_every_representation_runs_on_contextual_words(tmp_path: Path, monkeypatch, lines) -> None:

@@ -16,18 +16,29 @@ def vectors() -> None:
 @click.option("--encoder", default="minilm", help="minilm (packaged), a folder, or a name on the Hugging Face hub.")
 @click.option("--words", default=60_000, help="How many of the most frequent English words.")
 @click.option("--dim", default=256, help="Numbers of a vector, by principal components.")
+@click.option("--texts", help="Unlabelled texts to fit it to: CSV, TSV, JSON lines, Parquet or plain lines.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The table, an .npz file.")
-def distill(encoder: str, words: int, dim: int, out: Path) -> None:
+def distill(encoder: str, words: int, dim: int, texts: str | None, out: Path) -> None:
     """Make a static word table from an encoder: each frequent word's own vector, without the common components.
+
+    With texts of your field, the words are then fitted so that their means are like the encoder's vectors of these texts.
 
     \b
     handful vectors distill --out minilm.npz
-    handful train --vectors wordllama+minilm.npz:raw --out runs/both
+    handful vectors distill --texts inbox.csv --out ours.npz
+    handful fit examples.csv --vectors wordllama+ours.npz:raw --out triage
     """
-    from ..embeddings.contextual import distilled_file
+    from ..embeddings.distillation import distilled_file
+    from ..rows import Source, open_rows
+    from ..storage import write_atomic
+    from ..text import words_of
 
-    table = distilled_file(encoder, words, dim)
-    out.write_bytes(table.read_bytes())
+    documents: list[list[str]] = []
+    if texts:
+        with open_rows(Source(texts)) as rows:
+            documents = [found for row in rows if (found := words_of(row.text))]
+    table = distilled_file(encoder, words, dim, documents)
+    write_atomic(out, table.read_bytes())
     click.echo(f"{out}: {words} words, {dim} numbers each.")
 
 

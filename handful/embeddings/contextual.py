@@ -1,4 +1,4 @@
-"""Contextual words: the vectors that a Hugging Face encoder gives the words of a text, cached; and word tables made of them."""
+"""Contextual words: the vectors that a Hugging Face encoder gives the words of a text, cached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 from ..corpus import Pieces, Texts, make_corpus, ragged_positions
 from ..errors import DataError, MissingExtraError, SettingError
 from ..folders import cache_folder
-from ..functional import Floats, Ints, Offsets, as_like, weighted_bag
+from ..functional import Floats, Ints, Offsets, as_like, unit_length, weighted_bag
 from ..progress import track
 from ..text import LONGEST_WORD
 
@@ -270,7 +270,7 @@ def contextual_table(encoder: Encoder, documents: Sequence[Sequence[str]], folde
     folder = folder or cache_folder() / "contextual" / encoder.key
     folder.mkdir(parents=True, exist_ok=True)
     blocks = [documents[first : first + BLOCK] for first in range(0, len(documents), BLOCK)]
-    whole = folder / f"{_digest(documents)}.npy"
+    whole = folder / f"{digest(documents)}.npy"
     if not whole.exists():
         paths = [_block_file(encoder, block, folder) for block in track(blocks, "Encoding", len(blocks))]
         _write_array(whole, np.concatenate([np.load(path) for path in paths]))
@@ -280,10 +280,25 @@ def contextual_table(encoder: Encoder, documents: Sequence[Sequence[str]], folde
 
 
 def _block_file(encoder: Encoder, documents: Sequence[Sequence[str]], folder: Path) -> Path:
-    path = folder / f"{_digest(documents)}.npy"
+    path = folder / f"{digest(documents)}.npy"
     if not path.exists():
         _write_array(path, np.concatenate(encoder.encode(documents)).astype(np.float16))
     return path
+
+
+def sentence_vectors(encoder: Encoder, documents: Sequence[Sequence[str]], folder: Path | None = None) -> Floats:
+    """The mean vector of each document's words, made length 1, (documents, dim); blocks of them are cached as they are done."""
+    folder = folder or cache_folder() / "sentences" / encoder.key
+    folder.mkdir(parents=True, exist_ok=True)
+    blocks = [documents[first : first + BLOCK] for first in range(0, len(documents), BLOCK)]
+    parts = []
+    for block in track(blocks, "Encoding", len(blocks)):
+        path = folder / f"{digest(block)}.npy"
+        if not path.exists():
+            means = np.stack([words.mean(axis=0) for words in encoder.encode(block)])
+            _write_array(path, unit_length(means).astype(np.float16))
+        parts.append(np.load(path).astype(np.float32))
+    return np.concatenate(parts)
 
 
 def _write_array(path: Path, array: np.ndarray[Any, Any]) -> None:
@@ -296,52 +311,9 @@ def _write_array(path: Path, array: np.ndarray[Any, Any]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _digest(documents: Sequence[Sequence[str]]) -> str:
-    digest = hashlib.sha256()
+def digest(documents: Sequence[Sequence[str]]) -> str:
+    """What identifies documents by their words."""
+    found = hashlib.sha256()
     for words in documents:
-        digest.update("\x1f".join(words).encode("utf-8", "surrogatepass") + b"\x1e")
-    return digest.hexdigest()[:32]
-
-
-# A static table from an encoder
-
-
-def distill(encoder: Encoder, words: Sequence[str], components: int = 2, dim: int | None = None) -> Floats:
-    """Each word's own vector, alone in front of the encoder: (words, dim).
-
-    Made unit length, without the mean and the leading common components, and reduced to `dim` by principal components.
-    """
-    step = 32 * encoder.batch
-    starts = range(0, len(words), step)
-    parts = [encoder.encode([[word] for word in words[i : i + step]]) for i in track(starts, "Distilling", len(starts))]
-    vectors = np.concatenate([vector for part in parts for vector in part])
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    vectors -= vectors.mean(axis=0)
-    _, directions = np.linalg.eigh(vectors.T @ vectors)  # ascending
-    kept = directions[:, ::-1][:, components : None if dim is None else components + dim]
-    reduced: Floats = (vectors @ kept).astype(np.float32)
-    return reduced
-
-
-def save_table(path: Path, words: Sequence[str], vectors: Floats) -> None:
-    """A word table as `.npz`, in half precision."""
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        np.savez(temporary, words=np.array(words), vectors=vectors.astype(np.float16))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def distilled_file(source: str, words: int = 60_000, dim: int = 256, folder: Path | None = None) -> Path:
-    """The table distilled from an encoder for a language's most frequent words, made once and kept in the cache."""
-    from wordfreq import top_n_list
-
-    encoder = Encoder(source)
-    path = (folder or cache_folder() / "tables") / f"{encoder.key}-{words}-{dim}.npz"
-    if not path.exists():
-        frequent = top_n_list("en", words)
-        save_table(path, frequent, distill(encoder, frequent, dim=dim))
-    return path
+        found.update("\x1f".join(words).encode("utf-8", "surrogatepass") + b"\x1e")
+    return found.hexdigest()[:32]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from safetensors.numpy import save
 from .decision import Decision, table_of
 from .embeddings.tables import PACKAGED
 from .errors import HandfulError, ModelError
+from .functional import Floats
 from .labels import Examples, Kind, Labels, classes_from_json, classes_to_json
 from .model import FewShotModel, ModelSettings
 from .signatures import Evidence
@@ -35,6 +36,7 @@ from .universal import HEADS_IN_USE
 WORDS, EXAMPLES = "words.json", "examples.json"
 LARGEST_TEXT_FILE = 1 << 28  # bytes
 KINDS = ("one", "lists", "matrix")
+PROBE, PROBED = "probe", 64  # a tensor that the word vectors are known by, and of how many words it is made
 GENERATOR = ("network", "rarity", "head")  # of its settings, beside the signals
 
 
@@ -92,14 +94,10 @@ def _write(folder: Path, fitted: Fitted, keep_examples: bool) -> None:
         "generator": {"signals": list(settings.signals), **{name: getattr(settings, name) for name in GENERATOR}},
         "examples": keep_examples,
     }
-    words = {
-        "words": [decision.vocabulary.words[i] for i in decision.evidence.words],
-        "unlabeled": dict(fitted.counts),
-    }
-    write_atomic(
-        folder / MODEL, save({name: np.ascontiguousarray(a) for name, a in _arrays(decision, fitted.generator).items()})
-    )
-    write_atomic(folder / WORDS, json.dumps(words).encode())
+    words = [decision.vocabulary.words[i] for i in decision.evidence.words]
+    arrays = {**_arrays(decision, fitted.generator), PROBE: _probe(fitted.parameters["vectors"], words)}
+    write_atomic(folder / MODEL, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+    write_atomic(folder / WORDS, json.dumps({"words": words, "unlabeled": dict(fitted.counts)}).encode())
     if keep_examples and fitted.examples:
         write_atomic(folder / EXAMPLES, json.dumps(_examples_to_json(fitted.examples)).encode())
     write_json(folder / CONFIG, config)
@@ -116,6 +114,13 @@ def _arrays(decision: Decision, generator: FewShotModel) -> dict[str, np.ndarray
         "usual": evidence.usual,
     }
     return own | {f"generator.{name}": np.asarray(value) for name, value in generator.parameters.items()}
+
+
+def _probe(vectors: str, words: Sequence[str]) -> Floats:
+    """The mean vector of some words, which tells one table of vectors from another: (dim,)."""
+    table = table_of(vectors)
+    found = table.lookup(words[:PROBED]) if words else np.zeros((1, table.dim))
+    return found.mean(axis=0).astype(np.float32)  # type: ignore[no-any-return]
 
 
 def _examples_to_json(examples: Examples) -> dict[str, Any]:
@@ -147,7 +152,7 @@ def load_classifier(folder: Path, vectors: str | None = None) -> Fitted:
             raise
         raise ModelError(f"{folder / CONFIG} is damaged ({error!r}): make the model again.") from error
     words, counts = _read_words(folder)
-    decision, generator = _read_arrays(folder, words, len(classes), table_of(parameters["vectors"]).dim, settings)
+    decision, generator = _read_arrays(folder, words, len(classes), parameters["vectors"], settings)
     examples = _read_examples(folder, kind, classes, counts) if config.get("examples") is True else None
     return Fitted(parameters, classes, kind, decision, generator, counts, examples)
 
@@ -197,13 +202,19 @@ def _read_words(folder: Path) -> tuple[list[str], dict[str, int]]:
 
 
 def _read_arrays(
-    folder: Path, words: list[str], classes: int, dim: int, settings: ModelSettings
+    folder: Path, words: list[str], classes: int, vectors: str, settings: ModelSettings
 ) -> tuple[Decision, FewShotModel]:
+    dim = table_of(vectors).dim
     generator = FewShotModel.initial(settings, dim)
     column, table = np.empty(classes, np.float32), np.empty((dim, classes), np.float32)
     blank = Evidence(np.empty(0, np.int64), np.empty(len(words), np.float32), table, np.empty(2, np.float32))
     expected = _arrays(Decision(Vocabulary(), blank, table[:, 0], table, column), generator)
-    found = read_parameters(folder / MODEL, expected)
+    found = read_parameters(folder / MODEL, {**expected, PROBE: table[:, 0]})
+    if not np.allclose(found[PROBE], _probe(vectors, words), atol=1e-4):
+        raise ModelError(
+            f"{folder} was fitted with other word vectors than those of {vectors!r} here: fit it again, or give it its own "
+            "(--vectors, or the version of Handful that it was made with)."
+        )
     evidence = Evidence(np.arange(len(words)), found["uneven"], found["directions"], found["usual"])
     own = {name.removeprefix("generator."): array for name, array in found.items() if name.startswith("generator.")}
     decision = Decision(Vocabulary(words), evidence, found["centre"], found["weights"], found["constants"])

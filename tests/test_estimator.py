@@ -748,3 +748,6 @@ def test_own_vectors_are_named_by_who_loads(tmp_path: Path) -> None:
         FewShotClassifier.load(tmp_path / "own")
     loaded = FewShotClassifier.load(tmp_path / "own", vectors=f"{path}:raw")
     assert loaded.predict(["flight"]).tolist() == ["f"]
+    np.savez(path.with_name("other.npz"), words=np.array(["bill", "flight"]), vectors=np.eye(2, 3, 1, dtype=np.float32))
+    with pytest.raises(ModelError, match=r"other word vectors than those of .*other.npz:raw' here"):
+        FewShotClassifier.load(tmp_path / "own", vectors=f"{path.with_name('other.npz')}:raw")

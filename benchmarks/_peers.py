@@ -13,7 +13,7 @@ import numpy as np
 
 from handful import FewShotClassifier
 from handful.catalogue import catalogue
-from handful.corpus import LONGEST, find_data, read_json
+from handful.corpus import LONGEST, find_data, load_dataset, read_json
 from handful.decision import Reader
 from handful.episodes import background_frequencies
 from handful.folders import data_folder
@@ -56,6 +56,9 @@ def load_texts(data: str) -> Material:
 def _classes_of(name: str, part: str) -> set[str]:
     if part == "val":
         return set(read_json(FOLDER / CLASSES)[name]["val"])
+    if name not in catalogue():  # texts that ship with the package, or a file with a split beside it
+        dataset = load_dataset(name)
+        return {dataset.corpus.classes[label] for label in getattr(dataset.split, part)}
     record = catalogue()[name]
     return {record.classes.get(str(label), str(label)) for label in record.split[part]}
 

@@ -107,8 +107,10 @@ def test_a_table_is_fitted_so_that_means_of_words_are_like_sentences() -> None:
     errors = [np.abs(distances(fitted[pull]) - wanted).mean() / wanted.mean() for pull in fitted]
     assert errors[0] < 0.1 < errors[1]
     np.testing.assert_allclose(fitted[0.01][25], fitted[1e9][25], atol=1e-5)  # nothing is known of the last but the map
-    with pytest.raises(DataError, match="at least 4 texts, not 3"):
+    with pytest.raises(DataError, match="at least 4 texts of known words, not 3"):
         fit_to_sentences(words, own, [[words[0]], [words[1]], [words[2]], ["ö"]], sentences[:4], 4)
+    with pytest.raises(DataError, match="not 0"):
+        fit_to_sentences(words, own, [["ö"]] * 4, sentences[:4], 4)
 
 
 def test_a_fitted_table_from_the_command_line(tmp_path: Path, monkeypatch) -> None:

@@ -52,13 +52,19 @@ def fit_to_sentences(
 
     bags = _weighted_bags(words, documents)  # (documents, words)
     known = np.diff(bags.indptr) > 0
-    if known.sum() < dim:
-        raise DataError(f"A table of {dim} numbers a word is fitted to at least {dim} texts, not {known.sum()}: give more.")
+    _check_number(int(known.sum()), dim)
     bags, targets = bags[known], PCA(dim, random_state=0).fit_transform(sentences[known])
     start = Ridge(MAP_PENALTY).fit(bags @ vectors, targets).predict(vectors)  # (words, dim)
     shift = Ridge(pull, fit_intercept=False, solver="sparse_cg").fit(bags, targets - bags @ start).coef_.T
     fitted: Floats = (start + shift).astype(np.float32)
     return fitted
+
+
+def _check_number(texts: int, dim: int) -> None:
+    if texts < dim:
+        raise DataError(
+            f"A table of {dim} numbers a word is fitted to at least {dim} texts of known words, not {texts}: give more."
+        )
 
 
 def _weighted_bags(words: Sequence[str], documents: Sequence[Sequence[str]]) -> Any:
@@ -68,7 +74,7 @@ def _weighted_bags(words: Sequence[str], documents: Sequence[Sequence[str]]) -> 
     row_of, weights = {word: row for row, word in enumerate(words)}, RARE / (RARE + background_frequencies(words))
     found = [[row_of[word] for word in document if word in row_of] for document in documents]
     offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in found])])
-    shares = [weights[rows] / weights[rows].sum() for rows in found if rows]
+    shares = [weights[rows] / weights[rows].sum() for rows in found]
     columns = np.array([row for rows in found for row in rows], np.int64)
     return csr_array((np.concatenate(shares), columns, offsets), (len(documents), len(words)))
 
@@ -97,6 +103,8 @@ def distilled_file(
     fitted = f"-{digest(documents)}" if documents else ""
     path = (folder or cache_folder() / "tables") / f"{encoder.key}-{words}-{dim}{fitted}.npz"
     if not path.exists():
+        if documents:
+            _check_number(len(documents), dim)  # before all the work
         frequent = top_n_list("en", words)
         vectors = distill(encoder, frequent, dim=dim)
         if documents:

@@ -100,6 +100,12 @@ def test_a_part_stands_in_for_its_data_set_and_own_data_is_welcome() -> None:
     assert {cell.data for cell in load_cells("main")} == set(PAPER_DATA)
 
 
+def test_a_grid_that_lists_a_part_can_be_asked_for_it(tmp_path: Path) -> None:
+    grid = tmp_path / "grid.json"
+    grid.write_text('{"about": "", "blocks": [{"data": ["fewrel-partial", "reuters"], "presets": ["our"]}]}')
+    assert {cell.data for cell in load_cells(str(grid), Selection(data=("fewrel-partial",)))} == {"fewrel-partial"}
+
+
 def test_vectors_replace_vectors_of_their_kind() -> None:
     cells = load_cells("full", Selection(vectors=("wordllama+/somewhere/glove.npz",), seeds=(0,)))
     assert {cell.vectors for cell in cells} == {"wordllama+/somewhere/glove.npz", "contextual:minilm"}

@@ -201,7 +201,7 @@ def _cells(name: str, selection: Selection) -> Iterator[Cell]:
 
 def _chosen_data(listed: Sequence[str], wanted: Sequence[str]) -> Sequence[str]:
     """A part of a data set stands in the place of the whole; data that the paper has not is wanted in every block."""
-    chosen = [data for data in wanted if whole_of(data) in listed or whole_of(data) not in PAPER_DATA]
+    chosen = [data for data in wanted if {data, whole_of(data)} & {*listed} or whole_of(data) not in PAPER_DATA]
     return chosen if wanted else listed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -14,6 +15,8 @@ from handful.bench.figures import Figure, panels
 from handful.bench.report import Outcome, analyse, render, write_report
 from handful.cli import main
 from handful.errors import SettingError
+from handful.model import ModelSettings
+from handful.runs import RunSettings
 
 EVIL = '<script>alert("x")</script> & <b>bold</b>'
 
@@ -110,3 +113,9 @@ def test_attention_on_the_terminal(demo_run, demo):
     result = CliRunner().invoke(main, ["attention", str(demo_run), "--classes", "nothing,such"])
     assert result.exit_code == 2
     assert "There is no class nothing, such" in result.output
+
+
+def test_a_page_names_vectors_without_their_folders(monkeypatch) -> None:
+    settings = RunSettings(model=ModelSettings(vectors="wordllama+/home/me/glove.npz"))
+    monkeypatch.setattr(Subject, "settings", settings)
+    assert Subject(Path("run")).vectors == "wordllama+glove.npz"

@@ -99,7 +99,7 @@ def _about(subject: Subject) -> str:
     settings, split = subject.settings, subject.material.dataset.split
     episode = settings.episode
     return (
-        f"A model ({subject.method}, word vectors {settings.model.vectors}) that was trained on {len(split.train)} classes of "
+        f"A model ({subject.method}, word vectors {subject.vectors}) that was trained on {len(split.train)} classes of "
         f"{subject.material.dataset.name} to tell new classes apart from few examples, and is looked at on {len(split.test)} "
         f"other classes: {episode.way} at a time, {episode.shot} labelled example{'s' * (episode.shot > 1)} each."
     )

@@ -58,7 +58,7 @@ def learning_curve(subject: Subject) -> Curve | None:
         settings.episode.way,
         settings.episode.shot,
         subject.method,
-        settings.model.vectors,
+        subject.vectors,
         tuple(line[seen] for line in history),
         tuple(line[unseen] for line in history),
         1 + int(np.argmin([badness(line, settings.training) for line in history])),

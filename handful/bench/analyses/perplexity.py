@@ -29,7 +29,7 @@ def perplexity_rows(subject: Subject) -> list[dict[str, Any]]:
     """
     subject = replace(subject, data=None)  # the history is that of the data that was read
     history = load_history(subject.folder / PRETRAINING)
-    shared = {"run": subject.name, "data": data_title(subject), "encoder": subject.settings.model.vectors}
+    shared = {"run": subject.name, "data": data_title(subject), "encoder": subject.vectors}
     return [{**shared, "epoch": int(line["epoch"]), **{name: line[name] for name in LINES}} for line in history]
 
 

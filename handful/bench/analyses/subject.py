@@ -15,6 +15,7 @@ from ...errors import HandfulError, SettingError
 from ...model import FewShotModel, Task
 from ...runs import Material, RunSettings, load_material, load_run
 from ...storage import load_pool, load_vectors_over
+from ..grid import without_folders
 
 
 class NotApplicableError(HandfulError):
@@ -59,6 +60,11 @@ class Subject:
     def method(self) -> str:
         """The model in two words."""
         return f"{self.settings.model.representation} + {self.settings.model.head}"
+
+    @property
+    def vectors(self) -> str:
+        """Names of its word vectors, without folders: a page is shown to others."""
+        return without_folders(self.settings.model.vectors)
 
     @cached_property
     def material(self) -> Material:

@@ -155,7 +155,7 @@ def _sentences(subject: Subject, curve: Sequence[Mapping[str, Any]], lines: Sequ
     if last["examples_a_class"] < max(SIZES):
         why = "This is a quick look" if subject.quick else "The classes have no more texts"
         yield f"{why}: the curve ends at {last['examples_a_class']} texts a class."
-    yield f"Word vectors: {subject.settings.model.vectors} (the paper: fastText)."
+    yield f"Word vectors: {subject.vectors} (the paper: fastText)."
 
 
 def draw(curve: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]) -> Any:

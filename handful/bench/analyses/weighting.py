@@ -75,7 +75,7 @@ def deviations(subject: Subject, way: int, shot: int, queries: int) -> list[str]
         found.append(f"The paper has {QUERIES} queries a class; {why}.")
     if settings.episode.shot != shot:
         found.append(f"The model was trained on tasks with {counted(settings.episode.shot, 'labelled text')} a class.")
-    return [*found, f"Word vectors: {settings.model.vectors} (the paper: fastText)."]
+    return [*found, f"Word vectors: {subject.vectors} (the paper: fastText)."]
 
 
 def counted(number: int, thing: str) -> str:

@@ -162,6 +162,12 @@ def test_of_two_shorter_protocols_the_longer_stands_in_the_table() -> None:
         assert dict(table.marks) == {tuple(sorted(longer.items())): " [1]"}
 
 
+def test_an_option_that_a_protocol_leaves_alone_is_not_short() -> None:
+    trained, short = {"patience": 5, "test_episodes": 50}, {"epochs": 3, "test_episodes": 50}
+    [table] = make_tables([measured("our", options=options) for options in (short, trained)], "main")
+    assert dict(table.marks) == {tuple(sorted(trained.items())): " [1]"}
+
+
 def test_notes_of_curves_change_no_table() -> None:
     [table] = make_tables([measured("our", options={"curve_episodes": 50})], "main")
     assert (table.options, table.entry("our", Column("reuters", 1)).mark) == ((), "")

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -277,10 +278,10 @@ def _noted(result: CellResult) -> Options:
     return tuple(sorted(told.items()))
 
 
-def _shortness(noted: Options) -> tuple[int, ...]:
+def _shortness(noted: Options) -> tuple[float, ...]:
     """How far a protocol is from the full one: by the options it changes, then by how little it trains and tests."""
     told = dict(noted)
-    return len(noted), *(-told.get(option, 0) for option in ("epochs", "episodes", "test_episodes", "validation_episodes"))
+    return len(noted), *(-told.get(option, inf) for option in ("epochs", "episodes", "test_episodes", "validation_episodes"))
 
 
 def spoken(options: Options) -> str:

@@ -78,6 +78,7 @@ class Wanted:
 
     probabilities: bool = False  # of all classes, not of the answer alone
     keep: bool = False  # the columns of the input too
+    reject_below: float | None = None  # no label where its probability is below
 
 
 @dataclass(frozen=True)
@@ -93,17 +94,20 @@ class Outcome:
 # Answering
 
 
-def answer_cells(model: Model, probabilities: bool, _number: int, texts: Sequence[str]) -> list[Cells]:
+def answer_cells(model: Model, wanted: Wanted, _number: int, texts: Sequence[str]) -> list[Cells]:
     """The label of each text and its probability, and that of each class if wanted; of several labels, lists."""
     classifier = model.load()
     found = classifier.predict_proba(texts)  # (texts, classes)
     labels, shares = classifier.classes_.tolist(), found.round(DIGITS).tolist()
     if classifier.kind_ == "one":
-        chosen: list[Cells] = [(labels[i], share[i]) for i, share in zip(found.argmax(axis=1), shares, strict=True)]
+        best, sure = found.argmax(axis=1), found.max(axis=1) >= (wanted.reject_below or 0)
+        chosen: list[Cells] = [
+            (labels[i] if known else None, share[i]) for i, known, share in zip(best, sure, shares, strict=True)
+        ]
     else:
         places = [row.nonzero()[0] for row in found > 0.5]
         chosen = [([labels[i] for i in row], [share[i] for i in row]) for row, share in zip(places, shares, strict=True)]
-    return [(*cells, *share) for cells, share in zip(chosen, shares, strict=True)] if probabilities else chosen
+    return [(*cells, *share) for cells, share in zip(chosen, shares, strict=True)] if wanted.probabilities else chosen
 
 
 def batches_of(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -169,13 +173,14 @@ def predict_file(
     if isinstance(out, Path) and out.absolute() == Path(source.path).absolute():
         raise SettingError(f"{out} is the input, which the answers would replace: choose another --out.")
     classifier = model.load()
+    classifier.predict([], wanted.reject_below)  # says what is wrong with it before any work
     with open_rows(source, whole=wanted.keep) as rows:
         sheet = SHEETS[form](_layout(rows, classifier, wanted))
         run = _run_digest(source, model, wanted, form) if isinstance(out, Path) else None
         with destination(out, sheet, run) as written, _predicting(rows, written.rows, quiet) as report:
             before = written.rows
             batches = batches_of(islice(rows, before, None))
-            for batch, cells in answered(batches, partial(answer_cells, model, wanted.probabilities), pool):
+            for batch, cells in answered(batches, partial(answer_cells, model, wanted), pool):
                 kept = [row.values if wanted.keep else () for row in batch]
                 written.add(sheet.encode([(*k, *c) for k, c in zip(kept, cells, strict=True)]), len(batch))
                 report(written.rows)

@@ -118,7 +118,7 @@ class FewShotClassifier:
             raise SettingError("reject_below is for texts that have one label each: use predict_proba for several.")
         if not 0 <= reject_below <= 1:
             raise SettingError(f"reject_below is {reject_below}: it is a probability, from 0 to 1.")
-        return np.where(softmax(scores).max(axis=1) < reject_below, None, found.astype(object))
+        return np.where(self._probabilities(scores).max(axis=1) < reject_below, None, found.astype(object))
 
     def predict_proba(self, X: Iterable[str]) -> Array:  # noqa: N803
         """The probability of each class: (texts, classes); those of a text sum to one, unless it may have several labels."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .answers import Model, answer_cells, answered, batches_of
+from .answers import Model, Wanted, answer_cells, answered, batches_of
 from .errors import DataError, HandfulWarning
 from .estimator import CANDIDATES, FewShotClassifier, even_sample
 from .labels import Labels
@@ -24,16 +24,16 @@ from .rows import Row, Rows, Source, open_rows
 FOLDS = 5
 
 
-def fit_file(source: Source, out: Path, keep_examples: bool = False, **parameters: Any) -> tuple[FewShotClassifier, Rows]:
-    """Fit a classifier on the labelled rows of a source and save it to a folder."""
+def fit_file(classifier: FewShotClassifier, source: Source, out: Path, keep_examples: bool = False) -> Rows:
+    """Let a classifier, a fresh one or one that knows examples, learn the labelled rows of a source; save it to a folder."""
     with open_rows(source, labelled=True) as rows:
         examples = list(rows)
     labels = [row.label for row in examples]
     if any(isinstance(label, list) for label in labels):  # then one that stands alone is a list of one
         labels = [label if isinstance(label, list) else [label] for label in labels]
-    classifier = FewShotClassifier(**parameters).fit([row.text for row in examples], labels)
+    classifier.partial_fit([row.text for row in examples], labels)
     classifier.save(out, keep_examples)
-    return classifier, rows
+    return rows
 
 
 # How well it does
@@ -111,7 +111,7 @@ def score_file(model: Model, source: Source, quiet: bool = False) -> tuple[Repor
     """Answer the labelled rows of a source, and compare."""
     several = model.load().kind_ != "one"
     with open_rows(source, labelled=True) as rows:
-        batches = answered(_tracked(rows, "Scoring", quiet), partial(answer_cells, model, False), Pool())
+        batches = answered(_tracked(rows, "Scoring", quiet), partial(answer_cells, model, Wanted()), Pool())
         pairs = ((row.label, answer) for batch, cells in batches for row, (answer, _) in zip(batch, cells, strict=True))
         return compare(pairs, several), rows
 
@@ -143,7 +143,7 @@ def suggest_rows(model: Model, source: Source, n: int = 10, quiet: bool = False)
     with open_rows(source) as rows:
         candidates = even_sample((row for batch in _tracked(rows, "Looking", quiet) for row in batch), max(CANDIDATES, n))
     chosen = [candidates[i] for i in classifier.suggest([row.text for row in candidates], n)]
-    cells = answer_cells(model, False, 0, [row.text for row in chosen]) if chosen else []
+    cells = answer_cells(model, Wanted(), 0, [row.text for row in chosen]) if chosen else []
     return [Suggestion(row.number, row.text, *answer) for row, answer in zip(chosen, cells, strict=True)], rows
 
 

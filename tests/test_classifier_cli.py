@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from pyarrow import parquet
 from safetensors.numpy import load_file, save_file
 
 from handful import FewShotClassifier
@@ -93,6 +94,26 @@ def test_fit_from_standard_input_with_named_columns_and_vectors(tmp_path: Path) 
     assert found["settings"]["vectors"] == "wordllama"
 
 
+def test_fit_learns_more(place: Path, triage: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more.csv"
+    more.write_text("text,label\nthe invoice is wrong,billing\nmy laptop is broken,repair\n")
+    result = good("fit", more, "--from", triage, "--out", tmp_path / "m")
+    assert result.stdout == f"{tmp_path / 'm'}: 4 classes, saved with its examples.\n"
+    found = json.loads(good("inspect", tmp_path / "m", "--json", "--quiet").stdout)
+    assert found["classes"] == {"billing": 1, "food": 3, "repair": 3, "travel": 3}
+    (tmp_path / "all.csv").write_text(EXAMPLES + "the invoice is wrong,billing\nmy laptop is broken,repair\n")
+    good("fit", tmp_path / "all.csv", "--out", tmp_path / "at-once")
+    assert (
+        good("predict", tmp_path / "m", place / "inbox.csv").stdout
+        == good("predict", tmp_path / "at-once", place / "inbox.csv").stdout
+    )
+    good("fit", more, "--from", tmp_path / "m", "--out", tmp_path / "m")  # in its own place
+    assert json.loads(good("inspect", tmp_path / "m", "--json", "--quiet").stdout)["classes"]["billing"] == 2
+    assert "saved without its examples" in error("fit", more, "--from", place / "bare", "--out", tmp_path / "n")
+    assert "leave it out" in error("fit", more, "--from", triage, "--language", "de", "--out", tmp_path / "n")
+    assert not (tmp_path / "n").exists()
+
+
 def test_fit_warns_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "twice.csv").write_text(EXAMPLES + "my train came late,food\n")
     result = good("fit", tmp_path / "twice.csv", "--out", tmp_path / "m")
@@ -137,6 +158,24 @@ def test_predict_to_a_file_with_all_there_is(place: Path, triage: Path, tmp_path
     assert header == "id,text,label,probability,probability of food,probability of repair,probability of travel"
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_predict_leaves_the_label_empty_where_it_is_unsure(place: Path, triage: Path, tmp_path: Path, ending: str) -> None:
+    texts = [row["text"] for row in csv.DictReader(io.StringIO(INBOX))]
+    classifier = FewShotClassifier.load(triage)
+    level = float(np.median(classifier.predict_proba(texts).max(axis=1)))
+    expected = classifier.predict(texts, reject_below=level).tolist()
+    assert 0 < expected.count(None) < len(expected)
+    out = tmp_path / f"answers.{ending}"
+    good("predict", triage, place / "inbox.csv", "--reject-below", level, "--out", out)
+    if ending == "parquet":
+        found = parquet.read_table(out).column("label").to_pylist()
+    elif ending == "jsonl":
+        found = [json.loads(line)["label"] for line in out.read_text().splitlines()]
+    else:
+        found = [row["label"] or None for row in csv.DictReader(out.open())]
+    assert found == expected
+
+
 def test_predict_plain_lines_from_standard_input(triage: Path) -> None:
     printed = good("predict", triage, "-", "--format", "txt", stdin="a delicious meal\n\nthe plane\n").stdout
     assert len(printed.splitlines()) == 4
@@ -163,6 +202,7 @@ def test_predict_errors(place: Path, triage: Path, tmp_path: Path) -> None:
     assert "give 1 at least" in error("predict", triage, inbox, "--workers", 0)
     assert "There is no format 'xml'" in error("predict", triage, inbox, "--format", "xml")
     assert "has no column 'body'" in error("predict", triage, inbox, "--text", "body")
+    assert "it is a probability" in error("predict", triage, inbox, "--reject-below", 3, "--out", tmp_path / "a.csv")
     assert f"{inbox} is the input" in error("predict", triage, inbox, "--out", inbox)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_text("")

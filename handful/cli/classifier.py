@@ -46,9 +46,15 @@ def _say_skipped(skipped: int, problem: str) -> None:
 @label_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the classifier.")
 @click.option("--keep-examples", is_flag=True, help="Save the examples too: to learn more later, and to test it on them.")
+@click.option(
+    "--from",
+    "earlier",
+    type=click.Path(path_type=Path),
+    help="A classifier that kept its examples: learn more, and keep all of them.",
+)
 @click.option("--vectors", help="Word vectors in place of wordllama+minilm: a file, or several with +.")
-@click.option("--language", default="en", help="Code of the language whose word frequencies are the background.")
-def fit(out: Path, keep_examples: bool, vectors: str | None, language: str, **source: Any) -> None:
+@click.option("--language", help="Code of the language whose word frequencies are the background; en by default.")
+def fit(out: Path, keep_examples: bool, earlier: Path | None, vectors: str | None, language: str | None, **source: Any) -> None:
     """Fit a classifier on labelled texts, from one a class on.
 
     FILE is CSV, TSV, JSON lines, Parquet, or - for standard input.
@@ -56,11 +62,18 @@ def fit(out: Path, keep_examples: bool, vectors: str | None, language: str, **so
     \b
     handful fit examples.csv --out triage
     handful fit tickets.parquet --text subject --label queue --out triage --keep-examples
+    handful fit more.csv --from triage --out triage
     """
+    from ..errors import SettingError
+    from ..estimator import FewShotClassifier
     from ..workflow import fit_file
 
-    parameters = {"language": language} | ({"vectors": vectors} if vectors else {})
-    classifier, rows = fit_file(_source(**source), out, keep_examples, **parameters)
+    if earlier and language:
+        raise SettingError("--language is that of the classifier that --from names: leave it out.")
+    parameters: dict[str, Any] = {n: v for n, v in (("vectors", vectors), ("language", language)) if v}
+    classifier = FewShotClassifier.load(earlier, vectors) if earlier else FewShotClassifier(**parameters)
+    keep_examples = keep_examples or earlier is not None
+    rows = fit_file(classifier, _source(**source), out, keep_examples)
     _say_skipped(rows.skipped, rows.problem)
     kept = "with its examples" if keep_examples else "without its examples"
     click.echo(f"{out}: {len(classifier.classes_)} classes, saved {kept}.")
@@ -72,6 +85,7 @@ def fit(out: Path, keep_examples: bool, vectors: str | None, language: str, **so
 @click.option("--out", type=click.Path(path_type=Path), help="A file ending in .csv, .tsv, .jsonl or .parquet.")
 @click.option("--probabilities", is_flag=True, help="The probability of every class, a column each.")
 @click.option("--keep", is_flag=True, help="Keep the columns of the input, before the answers.")
+@click.option("--reject-below", type=float, help="Leave the label empty where its probability is below, from 0 to 1.")
 @click.option("--workers", default=1, help="Processes on this machine.")
 @click.option("--backend", default="processes", help="processes, dask or ray.")
 @click.option("--address", help="Of the Dask scheduler (tcp://host:8786) or the Ray cluster (host:6379).")
@@ -83,6 +97,7 @@ def predict(
     out: Path | None,
     probabilities: bool,
     keep: bool,
+    reject_below: float | None,
     workers: int,
     backend: str,
     address: str | None,
@@ -98,6 +113,7 @@ def predict(
 
     \b
     handful predict triage inbox.csv --out answers.csv
+    handful predict triage inbox.csv --reject-below 0.6 --keep --out answers.csv
     handful predict triage inbox.jsonl.gz --keep --probabilities --out answers.parquet --workers 4
     handful predict triage inbox.csv --out answers.csv --backend dask --address tcp://10.0.0.1:8786
     tail -n 100 mail.txt | handful predict triage - --format txt
@@ -110,7 +126,7 @@ def predict(
         _source(**source),
         out or sys.stdout.buffer,
         "jsonl" if as_json and not out else None,
-        Wanted(probabilities, keep),
+        Wanted(probabilities, keep, reject_below),
         Pool(workers, backend, address),
         quiet,
     )

@@ -24,6 +24,7 @@ test: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/fetch_encoder.py
 	$(BIN)/pytest --numprocesses 2 --dist loadscope
 
 $(CLUSTERS): $(READY)

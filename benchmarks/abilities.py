@@ -1,15 +1,15 @@
-"""What FewShotClassifier is good for beyond answers: probabilities, saying that it does not know, choosing what to label next.
+"""Measure FewShotClassifier beyond accuracy: its probabilities, rejection of unknown texts, and choice of texts to label.
 
 python benchmarks/abilities.py --data huffpost:val
 python benchmarks/abilities.py --data clinc150 --measure scope,episodes --repeats 50
 
-episodes     5 classes and all, or --ways, 1 and 5 shots: accuracy, and its paired difference to frequency weights + ridge
+episodes     5 classes and all, or --ways, 1 and 5 shots: accuracy, and its paired difference from frequency weights + ridge
 calibration  expected calibration error of predict_proba in ten bins, over all classes
-scope        half of the classes are unknown to it: how well the largest probability tells texts of known classes from others
-             (area under the ROC curve), and what reject_below does to both
-suggest      from one example a class on, as many more a round, chosen by suggest or at random: accuracy and paired difference
+scope        half of the classes are unknown: how well the largest probability separates texts of known and unknown classes
+             (area under the ROC curve), and the effect of reject_below on both
+suggest      one example per class, then as many more per round, chosen by suggest or at random: accuracy, paired difference
 
-Data sets are named as for benchmarks/classifier.py. Intervals are 95 % over the repeats, each with its own examples and texts.
+Data sets are named as in benchmarks/classifier.py. Intervals are 95 % over the repeats, each with its own examples and texts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from classifier import cells, interval
 
 from handful import FewShotClassifier
 from handful.errors import HandfulWarning
-from handful.progress import track
+from handful.utils.progress import track
 
 BINS = 10
 REJECT_BELOW = (0.3, 0.5, 0.7, 0.9)
@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Examples and texts to answer, each with its label."""
+    """Examples and queries, each with its label."""
 
     texts: list[str]
     labels: Array
@@ -45,34 +45,34 @@ class Task:
 
 @dataclass(frozen=True)
 class Bench:
-    """A data set, and how often and how much of it is drawn."""
+    """A data set, the number of repeats, and the number of queries per repeat."""
 
-    material: Material
+    inputs: Material
     repeats: int
     queries: int
     seed: int
 
     def tasks(self, shots: int, ways: int = 0) -> Iterator[Task]:
-        """A task a repeat, of so many classes, or of all."""
+        """One task per repeat, with `ways` classes, or all."""
         for number in track(range(self.repeats), f"{shots}-shot", self.repeats):
             rng = np.random.default_rng([self.seed, number])
-            among = rng.permutation(len(self.material.classes))[: ways or None]
+            among = rng.permutation(len(self.inputs.classes))[: ways or None]
             yield self.task(among, shots, number)
 
     def task(self, classes: Array, shots: int, number: int) -> Task:
-        """The draw of that number, of these classes."""
-        members = np.flatnonzero(np.isin(self.material.labels, classes))
-        labels = self.material.labels[members]
+        """The task with this number, from these classes."""
+        members = np.flatnonzero(np.isin(self.inputs.labels, classes))
+        labels = self.inputs.labels[members]
         chosen = draw(labels, shots, self.queries, self.seed, number)
-        texts = [self.material.texts[i] for i in members]
+        texts = [self.inputs.texts[i] for i in members]
         support, query = ([texts[i] for i in part] for part in (chosen.support, chosen.query))
         return Task(support, labels[chosen.support], query, labels[chosen.query])
 
 
 def episodes(bench: Bench, sizes: list[int]) -> Iterator[list[str]]:
-    """Against frequency weights and ridge on the same vectors; and against them with the classifier's own head."""
+    """Compare with frequency weights and ridge on the same vectors, and with the classifier's own head on them."""
     yield ["classes", "shots", "FewShotClassifier", "frequency weights + ridge", "difference", "with its head", "difference"]
-    every = len(bench.material.classes)
+    every = len(bench.inputs.classes)
     for ways in sorted({min(size, every) or every for size in sizes}):
         for shots in (1, 5):
             found = []
@@ -85,7 +85,7 @@ def episodes(bench: Bench, sizes: list[int]) -> Iterator[list[str]]:
 
 
 def calibration(bench: Bench) -> Iterator[list[str]]:
-    """How far the largest probability is from the share of right answers, over the texts of all tasks."""
+    """Compare the largest probability with the share of correct answers, over the texts of all tasks."""
     yield ["shots", "accuracy", "mean probability", "calibration error"]
     for shots in (1, 2, 5, 10):
         sure, right, accuracies = [], [], []
@@ -100,7 +100,7 @@ def calibration(bench: Bench) -> Iterator[list[str]]:
 
 
 def calibration_error(sure: Array, right: Array) -> float:
-    """The mean distance of probability and share of right answers over bins of equal width, weighted by their texts.
+    """The mean gap between probability and share of correct answers over bins of equal width, weighted by their texts.
 
     >>> round(calibration_error(np.array([0.65, 0.65]), np.array([True, False])), 2)
     0.15
@@ -111,12 +111,12 @@ def calibration_error(sure: Array, right: Array) -> float:
 
 
 def scope(bench: Bench) -> Iterator[list[str]]:
-    """Texts of classes that it does not know."""
+    """Measure the rejection of texts from unknown classes."""
     from sklearn.metrics import roc_auc_score
 
-    limits = [f"below {limit}: answered / of these right / others rejected" for limit in REJECT_BELOW]
+    limits = [f"below {limit}: answered / of these correct / others rejected" for limit in REJECT_BELOW]
     yield ["shots", "area under the ROC curve", *limits]
-    every = len(bench.material.classes)
+    every = len(bench.inputs.classes)
     for shots in (1, 5):
         areas, rates = [], []
         for number in track(range(bench.repeats), f"{shots}-shot", bench.repeats):
@@ -132,7 +132,7 @@ def scope(bench: Bench) -> Iterator[list[str]]:
 
 
 def rejection(clf: FewShotClassifier, task: Task, others: list[str], limit: float) -> tuple[float, float, float]:
-    """The share of texts of known classes that get an answer, of these the right ones, and of other texts the rejected."""
+    """The shares of known texts that are answered, of these that are correct, and of other texts that are rejected."""
     found, elsewhere = (clf.predict(texts, reject_below=limit) for texts in (task.queries, others))
     answered = np.array([answer is not None for answer in found])
     right = np.mean(found[answered] == task.truth[answered]) if answered.any() else np.nan
@@ -140,8 +140,8 @@ def rejection(clf: FewShotClassifier, task: Task, others: list[str], limit: floa
 
 
 def suggest(bench: Bench, pool: int, rounds: int) -> Iterator[list[str]]:
-    """Labels that are asked for, by suggest or at random."""
-    every = len(bench.material.classes)
+    """Compare labelling texts chosen by suggest with labelling random ones."""
+    every = len(bench.inputs.classes)
     curves = np.array([label_curves(bench, number, pool, rounds) for number in track(range(bench.repeats), "", bench.repeats)])
     yield ["labels", "suggest", "random", "difference"]
     for step in range(rounds + 1):
@@ -152,11 +152,11 @@ def suggest(bench: Bench, pool: int, rounds: int) -> Iterator[list[str]]:
 
 
 def label_curves(bench: Bench, number: int, pool: int, rounds: int) -> list[list[float]]:
-    """Accuracy after each round, by suggest and at random, from the same start with the same pool."""
-    every = len(bench.material.classes)
-    start = draw(bench.material.labels, 1, bench.queries + pool, bench.seed, number)
+    """Accuracy after each round, with suggest and at random, from the same start and the same pool."""
+    every = len(bench.inputs.classes)
+    start = draw(bench.inputs.labels, 1, bench.queries + pool, bench.seed, number)
     query, reserve = start.query[: bench.queries], start.query[bench.queries :]
-    texts, labels = np.array(bench.material.texts, object), bench.material.labels
+    texts, labels = np.array(bench.inputs.texts, object), bench.inputs.labels
     curves = []
     for choose in ("suggest", "random"):
         rng, left, curve = np.random.default_rng([bench.seed, number, 1]), reserve, []
@@ -172,15 +172,15 @@ def label_curves(bench: Bench, number: int, pool: int, rounds: int) -> list[list
 
 
 def main() -> None:
-    """Print a table for each measure."""
+    """Print one table per measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="huffpost:val")
-    parser.add_argument("--measure", default="episodes,calibration,scope,suggest", help="Some of them, with commas.")
+    parser.add_argument("--measure", default="episodes,calibration,scope,suggest", help="Measures, separated by commas.")
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--queries", type=int, default=500, help="Texts to answer a repeat, at most.")
-    parser.add_argument("--ways", default="5,0", help="Classes of an episode, 0 for all; several with commas.")
+    parser.add_argument("--queries", type=int, default=500, help="Maximum number of queries per repeat.")
+    parser.add_argument("--ways", default="5,0", help="Classes per episode, 0 for all; several separated by commas.")
     parser.add_argument("--pool", type=int, default=600, help="Unlabelled texts for suggest.")
-    parser.add_argument("--rounds", type=int, default=4, help="Of labelling.")
+    parser.add_argument("--rounds", type=int, default=4, help="Rounds of labelling.")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", HandfulWarning)  # texts that occur twice in the data

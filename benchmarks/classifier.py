@@ -1,12 +1,12 @@
-"""FewShotClassifier beside its peers: accuracy, seconds to fit, texts a second, memory, time to a cold process's first answer.
+"""Compare FewShotClassifier with its peers: accuracy, seconds to fit, texts per second, memory, time to a cold first answer.
 
 python benchmarks/classifier.py --data banking77,20newsgroups:test --out peers.jsonl      (extra peers; an idle machine)
 python benchmarks/classifier.py --data huffpost:val --peers handful,ridge --shots 1,5 --draws 20 --out peers.jsonl
 
-A data set is NAME, or NAME:test for the paper's test classes, or NAME:val for the classes by which the generator was chosen;
-all classes take part. A draw is some examples of each class and texts to answer, the same for every peer; those of one shot are
-among those of five. Every peer works in a process of its own on two threads. Results are added to the file as they come, a
-run that was stopped goes on, and the table is made of all that is in the file.
+A data set is NAME, or NAME:test for the paper's test classes, or NAME:val for the classes on which the generator was chosen;
+all these classes are used. A draw is some examples of each class and some queries, the same for every peer; the examples for
+one shot are among those for five. Every peer runs in its own process on two threads. Results are appended to the file as they
+come, an interrupted run is resumed, and the table shows everything in the file.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from _peers import MOST_SHOTS, PEERS, Classifier, SetFit, draw, load_texts
 from speed import short_texts
 
 THREADS = 2
-COLD_RUNS = 3  # of which the median counts
-RATE_SECONDS = 2.0  # for how long texts are answered to measure the rate
-AT_ONCE = 1000  # short texts in one call
+COLD_RUNS = 3  # the median counts
+RATE_SECONDS = 2.0  # of prediction, to measure the rate
+AT_ONCE = 1000  # short texts per call
 PACKAGES = ("handful", "numpy", "scikit-learn", "torch", "transformers", "sentence-transformers", "setfit")
 
 
-# Work, in a process of its own
+# Work in a separate process
 
 
 @dataclass(frozen=True)
 class Job:
-    """One peer on one data set with so many shots, for some draws; without data, only its first answer."""
+    """One peer on one data set with one number of shots, for some draws; without data, only its first answer."""
 
     peer: str
     threads: int
@@ -54,7 +54,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """What one draw gave; or one cold process, which has no data."""
+    """The result of one draw, or of one cold process, which has no data."""
 
     peer: str
     threads: int
@@ -73,7 +73,7 @@ class Result:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What identifies it."""
+        """The values that identify it."""
         return self.peer, self.threads, self.data, self.shots, self.queries, self.seed, self.draw
 
     def __str__(self) -> str:
@@ -83,12 +83,12 @@ class Result:
 
 
 def work(job: Job) -> Iterator[Result]:
-    """Fit and answer each draw."""
-    material, classifier = load_texts(job.data), PEERS[job.peer].make()
-    names = np.array(material.classes)[material.labels]
+    """Fit and predict each draw."""
+    inputs, classifier = load_texts(job.data), PEERS[job.peer].make()
+    names = np.array(inputs.classes)[inputs.labels]
     for number in job.draws:
-        chosen = draw(material.labels, job.shots, job.queries, job.seed, number)
-        support, query = ([material.texts[i] for i in part] for part in (chosen.support, chosen.query))
+        chosen = draw(inputs.labels, job.shots, job.queries, job.seed, number)
+        support, query = ([inputs.texts[i] for i in part] for part in (chosen.support, chosen.query))
         if number == job.draws[0]:
             warm_up(classifier)
         start = time.perf_counter()
@@ -96,12 +96,12 @@ def work(job: Job) -> Iterator[Result]:
         seconds = time.perf_counter() - start
         right = float(np.mean(np.asarray(classifier.predict(query)) == names[chosen.query]))
         measured = {"accuracy": right, "fit_seconds": seconds, "texts_per_second": rate(classifier), **surroundings()}
-        place = (job.peer, job.threads, job.data, job.shots, job.queries, job.seed, number, len(material.classes))
+        place = (job.peer, job.threads, job.data, job.shots, job.queries, job.seed, number, len(inputs.classes))
         yield Result(*place, **measured)
 
 
 def warm_up(classifier: Classifier) -> None:
-    """Import and load what is imported and loaded once, so that it does not count as fitting."""
+    """Do all one-time imports and loading, so that they do not count as fitting."""
     if isinstance(classifier, SetFit):
         import setfit  # noqa: F401
         from datasets import Dataset  # noqa: F401
@@ -112,7 +112,7 @@ def warm_up(classifier: Classifier) -> None:
 
 
 def rate(classifier: Classifier) -> float:
-    """Short texts a second."""
+    """Short texts per second."""
     texts, done, start = short_texts()[:AT_ONCE], 0, time.perf_counter()
     while time.perf_counter() - start < RATE_SECONDS:
         classifier.predict(texts)
@@ -121,12 +121,12 @@ def rate(classifier: Classifier) -> float:
 
 
 def surroundings() -> dict[str, Any]:
-    """The most memory this process ever held, and what is installed."""
+    """The peak memory of this process, and the installed versions."""
     return {"peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "versions": versions()}
 
 
 def versions() -> dict[str, str]:
-    """Of the packages that matter."""
+    """The versions of the relevant packages."""
     found = {}
     for package in PACKAGES:
         try:
@@ -137,7 +137,7 @@ def versions() -> dict[str, str]:
 
 
 def first_answer(peer: str) -> None:
-    """Learn from two short texts and answer a third; of SetFit only the head learns, as if it had been fine-tuned before."""
+    """Learn from two short texts and predict a third; SetFit fits only its head, as if it had been fine-tuned before."""
     classifier = PEERS[peer].make()
     texts, labels = ["a good meal", "a late train"], ["food", "travel"]
     if isinstance(classifier, SetFit):
@@ -151,7 +151,7 @@ def first_answer(peer: str) -> None:
 
 
 def run(job: Job) -> Iterator[Result]:
-    """The results of a job, each as soon as it is there."""
+    """The results of a job, each as soon as it is available."""
     if job.data:
         for line in _lines_of(job, "--work", json.dumps(asdict(job))):
             yield Result(**json.loads(line))
@@ -165,18 +165,20 @@ def run(job: Job) -> Iterator[Result]:
 
 
 def _lines_of(job: Job, *options: str) -> Iterator[str]:
-    """What this script prints in a process of its own, without network."""
+    """The output of this script in a separate process, without network access."""
     bounds = {name: str(job.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     environment = {**os.environ, **bounds, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
     command = [sys.executable, "-W", "ignore", __file__, *options]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         yield from process.stdout or ()
     if process.returncode:
-        raise SystemExit(f"{job.peer} failed with {process.returncode}: see above; what was measured before is kept.")
+        raise SystemExit(
+            f"{job.peer} failed with exit code {process.returncode}: see the output above; earlier results are kept."
+        )
 
 
 def read_results(path: Path) -> list[Result]:
-    """Those that are there; a line that was cut off is removed."""
+    """The results in a file; a truncated line is removed."""
     if not path.is_file():
         return []
     content = path.read_bytes()
@@ -187,7 +189,7 @@ def read_results(path: Path) -> list[Result]:
 
 
 def jobs(arguments: argparse.Namespace, done: set[tuple[Any, ...]]) -> Iterator[Job]:
-    """What is still to be measured."""
+    """The jobs that are still to be done."""
     for peer in arguments.peers:
         cold = Job(peer, arguments.threads, draws=tuple(range(COLD_RUNS)))
         draws = range(arguments.slow_draws if PEERS[peer].slow else arguments.draws)
@@ -204,7 +206,7 @@ def jobs(arguments: argparse.Namespace, done: set[tuple[Any, ...]]) -> Iterator[
 
 
 def interval(values: Sequence[float]) -> str:
-    """The mean with the half-width of its 95 % interval by Student's t, in percent; of one value, only that."""
+    """The mean with the half-width of its 95 % interval by Student's t, in percent; for one value, only the value."""
     from scipy.stats import t
 
     mean = 100 * float(np.mean(values))
@@ -215,7 +217,7 @@ def interval(values: Sequence[float]) -> str:
 
 
 def table(results: Sequence[Result], data: str) -> str:
-    """The peers on one data set in Markdown; accuracies are in percent."""
+    """The peers on one data set as a Markdown table; accuracies are in percent."""
     found = [result for result in results if result.data == data]
     shots = sorted({result.shots for result in found})
     heads = [*(f"{number}-shot" for number in shots), *(f"fit {number}-shot, s" for number in shots)]
@@ -233,12 +235,12 @@ def table(results: Sequence[Result], data: str) -> str:
         draws = "/".join(str(len(group)) for group in by_shots)
         lines.append(cells([f"{peer.title} ({draws} draws)", *columns]))
     first = found[0]
-    about = f"{data}: all {first.classes} classes, at most {first.queries} texts to answer a draw, {first.threads} threads."
+    about = f"{data}: all {first.classes} classes, at most {first.queries} queries per draw, {first.threads} threads."
     return "\n".join([about, "", *lines, ""])
 
 
 def seconds(value: float) -> str:
-    """To three digits.
+    """Seconds with three digits.
 
     >>> seconds(0.03551), seconds(1032.8)
     ('0.0355', '1,033')
@@ -247,39 +249,39 @@ def seconds(value: float) -> str:
 
 
 def cells(values: Iterable[str]) -> str:
-    """A line of a table in Markdown."""
+    """One line of a Markdown table."""
     return f"| {' | '.join(values)} |"
 
 
 def parse() -> argparse.Namespace:
-    """The options."""
+    """Parse the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     listed = {"type": lambda value: value.split(",")}
-    parser.add_argument("--data", default=["huffpost:val"], **listed, help="Data sets, with commas.")
-    parser.add_argument("--peers", default=list(PEERS), **listed, help=f"Of {', '.join(PEERS)}.")
+    parser.add_argument("--data", default=["huffpost:val"], **listed, help="Data sets, separated by commas.")
+    parser.add_argument("--peers", default=list(PEERS), **listed, help=f"Peers, separated by commas: {', '.join(PEERS)}.")
     parser.add_argument("--shots", default=[1, 2, 5, 10], type=lambda value: [int(number) for number in value.split(",")])
     parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--slow-draws", type=int, default=2, help="For MiniLM and SetFit.")
-    parser.add_argument("--queries", type=int, default=1000, help="Texts to answer a draw, at most.")
+    parser.add_argument("--slow-draws", type=int, default=2, help="Number of draws for MiniLM and SetFit.")
+    parser.add_argument("--queries", type=int, default=1000, help="Maximum number of queries per draw.")
     parser.add_argument("--threads", type=int, default=THREADS)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("peers.jsonl"), help="The file of results.")
+    parser.add_argument("--out", type=Path, default=Path("peers.jsonl"), help="Results file.")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--first-answer", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if max(arguments.shots) > MOST_SHOTS or not set(arguments.peers) <= set(PEERS):
-        parser.error(f"Shots are {MOST_SHOTS} at most, and peers are {', '.join(PEERS)}.")
+        parser.error(f"--shots must be at most {MOST_SHOTS}, and --peers some of {', '.join(PEERS)}.")
     return arguments
 
 
 def main() -> None:
-    """Measure what is missing, then print the tables; or do the part of one process."""
+    """Measure what is missing, then print the tables; or do the work of one separate process."""
     arguments = parse()
     if arguments.first_answer:
         first_answer(arguments.first_answer)
     elif arguments.work:
         results_only = sys.stdout
-        with redirect_stdout(sys.stderr):  # what libraries print
+        with redirect_stdout(sys.stderr):  # output of libraries
             for result in work(Job(**json.loads(arguments.work))):
                 print(json.dumps(asdict(result)), file=results_only, flush=True)
     else:
@@ -292,7 +294,7 @@ def main() -> None:
 
 
 def print_tables(arguments: argparse.Namespace) -> None:
-    """Of the results that were measured in this way."""
+    """Print the tables of the results that were measured with these options."""
     results = [result for result in read_results(arguments.out) if result.threads == arguments.threads]
     alike = [one for one in results if not one.data or (one.queries, one.seed) == (arguments.queries, arguments.seed)]
     for data in arguments.data:

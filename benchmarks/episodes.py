@@ -1,10 +1,11 @@
-"""Seconds an episode, beside a bare pass of PyTorch's own biLSTM over as many words, in the same run.
+"""Seconds per episode, compared with a bare pass of PyTorch's own biLSTM over as many words, in the same run.
 
     python benchmarks/episodes.py [--threads 2] [--rounds 7]
 
-ratio = seconds of one whole episode / seconds of the yardstick. A ratio of 1 is an engine that adds nothing to PyTorch's LSTM
-on perfectly even lengths; below 1 the compiled kernel is faster than PyTorch's. Training is one step an episode, testing is
-batched as `handful evaluate` does it. Lengths are drawn once from a log-normal distribution fitted to each corpus, cut at 500.
+ratio = seconds of one whole episode / seconds of the yardstick. A ratio of 1 means that the engine adds nothing to PyTorch's
+LSTM on perfectly even lengths; below 1, the compiled kernel is faster than PyTorch's. Training takes one step per episode;
+testing is batched as in `handful evaluate`. Lengths are drawn once from a log-normal distribution fitted to each corpus, cut
+at 500.
 """
 
 from __future__ import annotations
@@ -19,32 +20,33 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from handful.corpus import Corpus, make_corpus
-from handful.episodes import EpisodeSampler, EpisodeSpec
-from handful.evaluation import evaluate
-from handful.model import AT_ONCE, FewShotModel, ModelSettings
-from handful.parallel import torch_threads
-from handful.training import TrainingSettings, _step, restore_adam
+from handful.data.corpus import Corpus, make_corpus
+from handful.data.episodes import EpisodeSampler, EpisodeSpec
+from handful.meta.evaluation import evaluate
+from handful.meta.training import TrainingSettings, _step, restore_adam
+from handful.models.few_shot import AT_ONCE, FewShotModel
+from handful.models.settings import FinetuneSettings, ModelSettings
+from handful.utils.parallel import torch_threads
 
 DIM, HIDDEN, CUT = 256, 25, 500
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A corpus by its numbers."""
+    """The statistics of a corpus."""
 
     median_words: float
     spread: float  # of the logarithm of a text's length
     vocabulary: int
     classes: int
-    documents: int  # a class
+    documents: int  # per class
 
 
 SHAPES = {"Reuters": Shape(135, 0.81, 9_400, 15, 20), "20 Newsgroups": Shape(201, 0.97, 120_000, 8, 60)}
 
 
 def make_texts(shape: Shape) -> Corpus:
-    """A corpus of that shape, with words as frequent as in natural language."""
+    """A corpus of this shape, with word frequencies as in natural language."""
     rng = np.random.default_rng(0)
     count = shape.classes * shape.documents
     lengths = np.exp(rng.normal(np.log(shape.median_words), shape.spread, count)).clip(5, CUT).astype(int)
@@ -55,14 +57,14 @@ def make_texts(shape: Shape) -> Corpus:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Of one call."""
+    """Seconds of one call."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def yardstick(documents: int, words: int, backward: bool) -> Callable[[], object]:
-    """A bare biLSTM pass over documents of one length."""
+    """A bare biLSTM pass over documents of equal length."""
     network = torch.nn.LSTM(2, HIDDEN, batch_first=True, bidirectional=True)
     signatures = torch.rand(documents, words, 2)
     if backward:
@@ -76,7 +78,7 @@ def yardstick(documents: int, words: int, backward: bool) -> Callable[[], object
 
 
 def measure(name: str, shape: Shape, rounds: int) -> None:
-    """Both ratios of one shape; the median over rounds, each round timing yardstick and engine one after the other."""
+    """Print both ratios of one shape: medians over rounds, each of which times the yardstick and then the engine."""
     corpus = make_texts(shape)
     table = np.random.default_rng(1).normal(size=(len(corpus.vocabulary), DIM)).astype(np.float32) / DIM**0.5
     texts, spec = corpus.texts(table), EpisodeSpec(5, 1, 25)
@@ -108,12 +110,12 @@ def measure(name: str, shape: Shape, rounds: int) -> None:
         ratio = statistics.median(mine / bare for bare, mine in pairs)
         bare, mine = (statistics.median(column) for column in zip(*pairs, strict=True))
         print(
-            f"{name:14} {job:5}  {documents} documents × {words} words   {1000 * mine:6.1f} ms an episode, "
+            f"{name:14} {job:5}  {documents} documents × {words} words   {1000 * mine:6.1f} ms per episode, "
             f"yardstick {1000 * bare:6.1f} ms, ratio {ratio:.2f}"
         )
 
 
-ALGORITHMS = {  # head, episodes of one update
+ALGORITHMS = {  # head, episodes per update
     "ridge": 1,
     "logistic": 1,
     "prototype": 1,
@@ -126,7 +128,7 @@ ALGORITHMS = {  # head, episodes of one update
 
 
 def measure_algorithms(rounds: int) -> None:
-    """Cost of training on an episode of short texts with each head, as a multiple of the ridge on the same representation."""
+    """Print the cost of training on an episode of short texts with each head, relative to the ridge."""
     shape = Shape(12, 0.4, 8_000, 20, 60)
     corpus = make_texts(shape)
     table = np.random.default_rng(1).normal(size=(len(corpus.vocabulary), DIM)).astype(np.float32) / DIM**0.5
@@ -137,9 +139,10 @@ def measure_algorithms(rounds: int) -> None:
         for head, tasks in ALGORITHMS.items():
             if representation == "mean" and head == "finetune":
                 continue  # it has nothing to pre-train
-            settings = ModelSettings(representation=representation, head=head, classes=shape.classes)  # type: ignore[arg-type]
+            own = FinetuneSettings(shape.classes)
+            settings = ModelSettings(representation=representation, head=head, finetune=own)  # type: ignore[arg-type]
             if representation == "attention" and head in ("maml", "finetune"):
-                continue  # the LSTM has no batch of parameters
+                continue  # the LSTM does not support a batch of parameters
             learner = FewShotModel.initial(settings, DIM).to_torch()
             optimizer = restore_adam(learner.parameters, 1e-3, {}, 0)
 
@@ -150,16 +153,16 @@ def measure_algorithms(rounds: int) -> None:
             update()
             cost[head] = statistics.median(seconds(update) for _ in range(rounds)) / tasks
         relative = ", ".join(f"{head} {value / cost['ridge']:.1f}" for head, value in cost.items())
-        print(f"{representation:10} ridge {1000 * cost['ridge']:.1f} ms an episode; relative to it: {relative}")
+        print(f"{representation:10} ridge {1000 * cost['ridge']:.1f} ms per episode; relative to it: {relative}")
 
 
 def main() -> None:
-    """Print a line a shape and job, and the peak memory."""
+    """Print one line per shape and job, and the peak memory."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)  # for the yardstick: the engine looks after itself
+    torch.set_num_threads(arguments.threads)  # for the yardstick; the engine sets its own threads
     for name, shape in SHAPES.items():
         measure(name, shape, arguments.rounds)
     measure_algorithms(arguments.rounds)

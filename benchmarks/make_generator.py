@@ -1,6 +1,6 @@
-"""Make the generator that ships with the package again, from the benchmark files in the folder that HANDFUL_DATA names.
+"""Recreate the packaged generator from the benchmark files in the folder HANDFUL_DATA.
 
-HANDFUL_DATA=/path/to/data python benchmarks/make_generator.py --out handful/generator      (needs the extra train; minutes)
+HANDFUL_DATA=/path/to/data python benchmarks/make_generator.py --out handful/resources/generator    (extra train; minutes)
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from handful.universal import make_generator
+from handful.making.generator import make_generator
 
 
 def main() -> None:
-    """Meta-train it into a folder; a run that was killed goes on where it stood."""
+    """Meta-train the generator into a folder; an interrupted run is resumed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)

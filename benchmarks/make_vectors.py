@@ -1,9 +1,9 @@
-"""Make the word table that ships with the package again: distil it from the packaged encoder, fit it to texts, and pack it.
+"""Recreate the packaged word table: distil it from the packaged encoder, fit it to texts, and pack it.
 
-HANDFUL_DATA=/path/to/data python benchmarks/make_vectors.py --out handful/data/minilm    (extra contextual; 15 minutes)
+HANDFUL_DATA=/path/to/data python benchmarks/make_vectors.py --out handful/resources/minilm    (extra contextual; 15 minutes)
 
-The texts are those of the classes that the generator is trained on, unlabelled: the first words of some thousand documents of
-each data set. What was encoded is kept in the cache, so that a run that was killed goes on.
+The texts are unlabelled and come from the classes that the generator is trained on: the first words of several thousand
+documents of each data set. Encoded texts are cached, so an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from pathlib import Path
 
 import numpy as np
 
-from handful.corpus import load_dataset
-from handful.embeddings.distillation import distilled_file
+from handful.data.datasets import load_dataset
 from handful.embeddings.files import FileTable
 from handful.embeddings.packed import pack_table
-from handful.storage import write_atomic
-from handful.universal import CLASSES, DATASETS, FOLDER
+from handful.making.generator import CLASSES, DATASETS
+from handful.making.word_table import distilled_file
+from handful.models.generator import SHIPPED_GENERATOR
+from handful.utils.files import write_atomic
 
-LONGEST = 50  # words of a text
-MOST = 15_000  # texts of a data set
+LONGEST = 50  # words per text
+MOST = 15_000  # texts per data set
 SHORTEST = 3
 
 
 def documents_of(name: str) -> Iterator[list[str]]:
-    """The beginnings of texts of a data set's training classes."""
-    dataset = load_dataset(name, FOLDER / CLASSES, LONGEST, skip_empty=True)
+    """The beginnings of texts from a data set's training classes."""
+    dataset = load_dataset(name, SHIPPED_GENERATOR / CLASSES, LONGEST, skip_empty=True)
     members = np.flatnonzero(np.isin(dataset.corpus.labels, dataset.split.train))
     for document in np.random.default_rng(0).permutation(members)[:MOST]:
         words = dataset.corpus.words(int(document))

@@ -1,4 +1,4 @@
-"""A million texts through `handful predict`: killed in the middle and resumed, the same bytes as in one go, and its memory.
+"""Send a million texts through `handful predict`, uninterrupted and killed halfway; compare the bytes, and measure the memory.
 
 python benchmarks/million.py                        a million texts
 python benchmarks/million.py --rows 100000 --workers 2
@@ -19,14 +19,14 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from handful.corpus import load_dataset
+from handful.data.datasets import load_dataset
 
 BLOCK = 10_000  # texts drawn at once
-POLL = 0.05  # seconds between two looks
+POLL = 0.05  # seconds between two checks
 
 
 def write_files(folder: Path, rows: int, seed: int) -> None:
-    """Five classes of the demo corpus as examples, five each; texts of words drawn from the same corpus, a line each."""
+    """Write five examples each of five demo classes, and one text per line, of words drawn from the same corpus."""
     corpus, rng = load_dataset("demo").corpus, np.random.default_rng(seed)
     with (folder / "examples.jsonl").open("w") as stream:
         for label in range(5):
@@ -43,28 +43,28 @@ def write_files(folder: Path, rows: int, seed: int) -> None:
 
 
 def start_predict(folder: Path, out: Path, workers: int) -> subprocess.Popen[bytes]:
-    """The command in a process of its own."""
+    """Start the command in a separate process."""
     command = [sys.executable, "-m", "handful", "predict", str(folder / "triage"), str(folder / "inbox.jsonl"), "--keep"]
     return subprocess.Popen([*command, "--out", str(out), "--workers", str(workers), "--json"], stdout=subprocess.PIPE)
 
 
 def peak_memory(process: subprocess.Popen[bytes]) -> float:
-    """Wait for the end of a process; the most memory it ever held, in MB."""
+    """Wait for a process to end, and return its peak memory in MB."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_maxrss / 1024
 
 
 def finish(process: subprocess.Popen[bytes]) -> tuple[float, int]:
-    """Wait for the command; its memory, and how many texts it took over from a run that was killed."""
+    """Wait for the command; return its peak memory, and the number of texts it reused from a killed run."""
     peak = peak_memory(process)
     if process.returncode or process.stdout is None:
-        raise SystemExit(f"handful predict ended with {process.returncode}.")
+        raise SystemExit(f"handful predict ended with exit code {process.returncode}.")
     return peak, int(json.loads(process.stdout.read())["resumed"])
 
 
 def kill_in_the_middle(process: subprocess.Popen[bytes], out: Path, rows: int) -> tuple[float, int]:
-    """Kill it when half of the rows are written; its memory, and how many were."""
+    """Kill it when half of the rows are written; return its peak memory, and the number of rows written."""
     note = out.with_name(f".{out.name}.pending.json")
     while not note.exists() or json.loads(note.read_text())["rows"] < rows // 2:
         if process.poll() is not None:
@@ -81,7 +81,7 @@ def sha256(path: Path) -> str:
 
 
 def main() -> None:
-    """Write the files, answer them in one go, then killed and resumed, and compare."""
+    """Write the files, predict uninterrupted, then killed and resumed, and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--workers", type=int, default=1)
@@ -96,20 +96,20 @@ def main() -> None:
 
 
 def compare(folder: Path, rows: int, workers: int) -> bool:
-    """Print what both ways took; whether they gave the same bytes."""
+    """Print the costs of both runs, and return whether they gave the same bytes."""
     whole, resumed = folder / "whole.csv", folder / "resumed.csv"
     start = time.monotonic()
     peak, _ = finish(start_predict(folder, whole, workers))
     seconds = time.monotonic() - start
-    print(f"In one go: {seconds:.0f} s, {rows / seconds:,.0f} texts a second, {peak:.0f} MB at most.", flush=True)
+    print(f"Uninterrupted: {seconds:.0f} s, {rows / seconds:,.0f} texts per second, peak memory {peak:.0f} MB.", flush=True)
     peak, written = kill_in_the_middle(start_predict(folder, resumed, workers), resumed, rows)
-    absent = "A FILE OF ANSWERS THAT IS NOT WHOLE" if resumed.exists() else "no file of answers yet"
-    print(f"Killed after {written:,} texts were written ({absent}): {peak:.0f} MB at most.", flush=True)
+    absent = "AN INCOMPLETE ANSWER FILE" if resumed.exists() else "no answer file yet"
+    print(f"Killed after {written:,} texts were written ({absent}): peak memory {peak:.0f} MB.", flush=True)
     peak, taken = finish(start_predict(folder, resumed, workers))
-    print(f"Resumed after {taken:,} texts: {peak:.0f} MB at most.")
+    print(f"Resumed after {taken:,} texts: peak memory {peak:.0f} MB.")
     digests = [sha256(path) for path in (whole, resumed)]
     same = digests[0] == digests[1] and taken == written
-    print(f"The answers are {'the same bytes' if same else 'NOT THE SAME'}, {whole.stat().st_size / 1e6:.1f} MB each:")
+    print(f"The answers are {'identical' if same else 'NOT IDENTICAL'}, {whole.stat().st_size / 1e6:.1f} MB each:")
     print("\n".join(f"sha256 {digest}" for digest in digests))
     return same
 

@@ -1,55 +1,74 @@
-"""The pictures of the README, made anew: minutes, because a model is trained on the demo corpus.
+"""Makes the pictures of the README: minutes, because a model is trained on the demo corpus.
 
 python benchmarks/pictures.py --out docs/images
+python benchmarks/pictures.py --out docs/images --only explain      # what the README's first example prints: seconds
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rich.console import Console
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME
+from rich.text import Text
 
-from handful import EpisodeSpec, FewShotClassifier, RunSettings, TrainingSettings, train_run
-from handful.bench.analyses import Subject, overview
+from handful import EpisodeSpec, RunSettings, TrainingSettings, train_run
+from handful.analysis import InspectedRun, overview
 
-EXAMPLES = {
-    "billing": ["I was charged twice this month.", "Please send the invoice to our new address."],
-    "delivery": ["The parcel still has not arrived.", "Can I change the day of the delivery?"],
-    "defect": ["The screen flickers and then goes dark.", "It stopped working after a week."],
-}
-QUESTION = "Why is there a second charge on my card for the same order?"
+ROOT = Path(__file__).parent.parent
+WIDTH = 70  # columns of the terminal in the picture
 CLASSES, QUERY = ("prescription_refill", "test_results", "clinic_bill"), 460  # of the demo corpus
 
 
+def first_example() -> str:
+    """The first Python example of the README."""
+    return (ROOT / "README.md").read_text("utf-8").split("```python\n")[1].split("```")[0]
+
+
+def printed_by(code: str) -> str:
+    """What code prints on a terminal with colours, escape sequences included."""
+    terminal = {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "NO_COLOR": "", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
+    environment = {**os.environ, **terminal, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
+
+
 def explanation_picture() -> str:
-    """The terminal's view of an explanation, as SVG without fonts from elsewhere."""
-    texts, labels = zip(*((text, label) for label, several in EXAMPLES.items() for text in several), strict=True)
-    explanation = FewShotClassifier().fit(list(texts), list(labels)).explain(QUESTION)
-    console = Console(record=True, width=72, file=io.StringIO(), highlight=False)
-    console.print(explanation)
-    return re.sub(r"@font-face \{.*?\}", "", console.export_svg(title="handful explain"), flags=re.DOTALL)
+    """The terminal after the README's first example, as SVG without fonts from elsewhere."""
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), highlight=False)
+    console.print(Text.from_ansi(printed_by(first_example()).rstrip("\n")))
+    picture = console.export_svg(title="Output", theme=DEFAULT_TERMINAL_THEME)
+    framed = picture.replace("rgba(255,255,255,0.35)", "gray")  # the frame, which would be white on white
+    return re.sub(r"@font-face \{.*?\}", "", framed, flags=re.DOTALL)
 
 
 def overview_picture() -> str:
-    """How the method works, drawn from an episode of the demo corpus."""
+    """How the method works, on an episode of the demo corpus."""
     with TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         train_run(RunSettings(data="demo", episode=EpisodeSpec(shot=5), training=TrainingSettings(epochs=15)), run)
-        (figure,) = overview.figures(Subject(run, classes=CLASSES, document=QUERY))
+        (figure,) = overview.figures(InspectedRun(run, classes=CLASSES, document=QUERY))
         return figure.svg
 
 
+PICTURES = {"explain": explanation_picture, "overview": overview_picture}
+
+
 def main() -> None:
-    """Write them."""
+    """Write the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    folder = parser.parse_args().out
-    (folder / "explain.svg").write_text(explanation_picture(), "utf-8")
-    (folder / "overview.svg").write_text(overview_picture(), "utf-8")
+    parser.add_argument("--only", choices=PICTURES, help="Make this one alone.")
+    arguments = parser.parse_args()
+    for name in [arguments.only] if arguments.only else PICTURES:
+        (arguments.out / f"{name}.svg").write_text(PICTURES[name](), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""FewShotClassifier alone: seconds to fit, texts a second to predict, memory, and a cold process's time to its first answer.
+"""Measure FewShotClassifier alone: seconds to fit, predicted texts per second, memory, and time to a cold first answer.
 
 python benchmarks/speed.py                          (uses the packaged demo corpus; run it on an idle machine)
 """
@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from handful import FewShotClassifier
-from handful.corpus import find_data
+from handful.data.datasets import find_data
 from handful.errors import HandfulWarning
 
 SHORT = 12  # words
@@ -27,13 +27,13 @@ FIRST_ANSWER = "from handful import FewShotClassifier; print(FewShotClassifier.l
 
 
 def short_texts() -> list[str]:
-    """The demo corpus in stretches of a few words."""
+    """The demo corpus in pieces of a few words."""
     texts = [json.loads(line)["text"].split() for line in find_data("demo")[0].read_text("utf-8").splitlines()]
     return [" ".join(words[i : i + SHORT]) for words in texts for i in range(0, len(words) - SHORT // 2, SHORT)]
 
 
 def processor_seconds() -> float:
-    """Of this process and of those it has waited for."""
+    """Processor seconds of this process and of finished child processes."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
@@ -73,7 +73,7 @@ def measure(times: int) -> dict[str, Any]:
 def main() -> None:
     """Print the measurements as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=5, help="Runs of each measurement, of which the best counts.")
+    parser.add_argument("--times", type=int, default=5, help="Runs per measurement; the best one counts.")
     warnings.simplefilter("ignore", HandfulWarning)
     print(json.dumps(measure(parser.parse_args().times), indent=1))
 

@@ -1,5 +1,5 @@
 """`python -m handful`."""
 
-from handful.cli import main
+from .cli import main
 
 main()

@@ -1,34 +1,37 @@
-"""What can go wrong, as sentences: what happened, where, what to do about it."""
+"""What can go wrong, as sentences: what happened, where, what to do about it.
+
+A sentence names an argument in backquotes, with a value if it needs one; the command line puts its option there instead.
+"""
 
 from __future__ import annotations
 
 
 class HandfulError(Exception):
-    """Root of every error that Handful raises on purpose; the command line turns it into one line and exit code 2."""
+    """Base class of every error that Handful raises on purpose; the command line prints its message and exits with code 2."""
 
 
 class DataError(HandfulError, ValueError):
-    """A data, split or vector file that cannot be used as it is."""
+    """A data, split or vector file cannot be used as it is."""
 
 
 class SettingError(HandfulError, ValueError):
-    """A setting outside its range, or settings that contradict each other."""
+    """A setting is out of range, or two settings contradict each other."""
 
 
 class ModelError(HandfulError, ValueError):
-    """A saved model that is damaged, of another version, or not a model at all."""
+    """A saved model is damaged, has another version, or is not a model at all."""
 
 
 class TrainingError(HandfulError, RuntimeError):
-    """Meta-training met a number that is not one."""
+    """Meta-training produced a loss that is not finite."""
 
 
 class MissingExtraError(HandfulError, ImportError):
-    """A feature whose optional dependency is not installed."""
+    """A feature needs an optional dependency that is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional dependency: install it with pip install 'handful[{extra}]'.")
 
 
 class HandfulWarning(UserWarning):
-    """Input that can be used, but is probably not what was meant."""
+    """The input can be used, but is probably not what was intended."""

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fetch_encoder import WEIGHTS, weights_are_here
 
-from handful.corpus import Corpus, Dataset, load_dataset, make_corpus
-from handful.episodes import EpisodeSampler, EpisodeSpec
-from handful.model import ModelSettings
-from handful.runs import Material, RunSettings, load_material, train_run
-from handful.training import TrainingSettings
+from handful.data.corpus import Corpus, make_corpus
+from handful.data.datasets import Dataset, load_dataset
+from handful.data.episodes import EpisodeSampler, EpisodeSpec
+from handful.meta.experiment import ExperimentData, RunSettings, load_experiment_data, train_run
+from handful.meta.training import TrainingSettings
+from handful.models.settings import ModelSettings
 
 REAL_DATA = os.environ.get("HANDFUL_DATA", "")
 needs_real_data = pytest.mark.skipif(not REAL_DATA, reason="HANDFUL_DATA names no folder with the benchmark files")
@@ -28,12 +30,12 @@ def _one_thread() -> None:
 
 
 @pytest.fixture(scope="session")
-def demo() -> Material:
-    return load_material(RunSettings())
+def demo() -> ExperimentData:
+    return load_experiment_data(RunSettings())
 
 
 @pytest.fixture(scope="session")
-def demo_run(demo: Material, tmp_path_factory) -> Path:
+def demo_run(demo: ExperimentData, tmp_path_factory) -> Path:
     """The folder of a run that was hardly trained."""
     folder = tmp_path_factory.mktemp("runs") / "demo"
     training = TrainingSettings(epochs=1, episodes=2, validation_episodes=2)
@@ -89,6 +91,14 @@ def tiny_encoder(tmp_path_factory) -> str:
     return str(folder)
 
 
+@pytest.fixture(scope="session")
+def bge_small() -> Path:
+    """The folder of a real sentence encoder."""
+    if not weights_are_here():
+        pytest.skip("the encoder's weights are not here: make test fetches them")
+    return WEIGHTS
+
+
 @pytest.fixture
 def lines(tmp_path: Path):
     """Writes a file of lines and gives its path."""
@@ -109,13 +119,13 @@ def curve_settings() -> RunSettings:
 
 
 @pytest.fixture(scope="session")
-def curve_run(demo: Material, curve_settings: RunSettings, tmp_path_factory) -> Path:
+def curve_run(demo: ExperimentData, curve_settings: RunSettings, tmp_path_factory) -> Path:
     """A finished run of the method."""
     return _run(curve_settings, demo, tmp_path_factory.mktemp("runs") / "our")
 
 
 @pytest.fixture(scope="session")
-def mean_run(demo: Material, curve_settings: RunSettings, tmp_path_factory) -> Path:
+def mean_run(demo: ExperimentData, curve_settings: RunSettings, tmp_path_factory) -> Path:
     """A finished run that generates no attention, without a curve."""
     training = replace(curve_settings.training, curve_episodes=0)
     settings = replace(curve_settings, model=ModelSettings("mean"), training=training)
@@ -123,12 +133,12 @@ def mean_run(demo: Material, curve_settings: RunSettings, tmp_path_factory) -> P
 
 
 @pytest.fixture(scope="session")
-def nearest_run(demo: Material, curve_settings: RunSettings, tmp_path_factory) -> Path:
+def nearest_run(demo: ExperimentData, curve_settings: RunSettings, tmp_path_factory) -> Path:
     """A finished run that has nothing to learn."""
     settings = replace(curve_settings, model=ModelSettings("mean", "nearest"))
     return _run(settings, demo, tmp_path_factory.mktemp("runs") / "nearest")
 
 
-def _run(settings: RunSettings, material: Material, folder: Path) -> Path:
-    train_run(settings, folder, material, quiet=True)
+def _run(settings: RunSettings, inputs: ExperimentData, folder: Path) -> Path:
+    train_run(settings, folder, inputs, quiet=True)
     return folder

@@ -9,21 +9,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handful.bench.analyses import curves, perplexity, robustness
-from handful.bench.analyses.subject import NotApplicableError, Subject
+from handful.analysis import curves, perplexity, robustness
+from handful.analysis.inspected_run import InspectedRun, NotApplicableError
 from handful.bench.grid import Cell, cell_key
 from handful.errors import ModelError, SettingError
-from handful.model import FewShotModel, ModelSettings
-from handful.runs import CURVE_SEED, RunSettings, evaluate_run, run_settings, train_run
-from handful.storage import CONFIG, PRETRAINING, load_history, save_checkpoint, settings_to_dict
-from handful.training import TrainingSettings, TrainingState
+from handful.meta.checkpoints import PRETRAINING, load_history, save_checkpoint
+from handful.meta.experiment import CURVE_SEED, RunSettings, evaluate_run, run_settings, train_run
+from handful.meta.training import TrainingSettings, TrainingState
+from handful.models.few_shot import FewShotModel
+from handful.models.settings import ModelSettings
+from handful.models.storage import CONFIG
+from handful.utils.settings import settings_to_dict
 
 
 def test_the_curve_is_what_evaluation_measures_and_changes_nothing(curve_run: Path, curve_settings, demo, tmp_path) -> None:
     history = load_history(curve_run)
     kept = min(history, key=lambda line: line["val_loss"])
     for part, name in {"train": "seen_accuracy", "test": "unseen_accuracy"}.items():
-        measured = evaluate_run(curve_run, part, curve_settings.training.curve_episodes, CURVE_SEED, material=demo, quiet=True)
+        measured = evaluate_run(curve_run, part, curve_settings.training.curve_episodes, CURVE_SEED, inputs=demo, quiet=True)
         assert kept[name] == pytest.approx(measured.score.mean, abs=1e-6)
     plain = replace(curve_settings, training=replace(curve_settings.training, curve_episodes=0))
     without = train_run(plain, tmp_path / "plain", demo, quiet=True)
@@ -43,12 +46,12 @@ def test_runs_and_cells_from_before_the_curves_stay_what_they_are(curve_run: Pat
     assert "curve_episodes" not in cell_key("our", 10, settings)
     watched = Cell("demo", 1, "wordllama", "our", options=(("curve_episodes", 50),))
     assert watched.folder != Cell("demo", 1, "wordllama", "our").folder == "demo-1shot-wordllama-our-seed0-029cc832"
-    with pytest.raises(SettingError, match="curve_episodes is -1"):
+    with pytest.raises(SettingError, match="--curve-episodes must be at least 0, not -1"):
         TrainingSettings(curve_episodes=-1)
 
 
 def test_curves_of_several_runs_side_by_side(curve_run: Path, mean_run: Path) -> None:
-    [figure] = curves.figures(Subject(curve_run, against=(Subject(mean_run),), quiet=True))
+    [figure] = curves.figures(InspectedRun(curve_run, against=(InspectedRun(mean_run),), quiet=True))
     history = load_history(curve_run)
     own = [row for row in figure.rows if row["run"] == curve_run.name]
     assert [row["seen_accuracy"] for row in own] == [line["seen_accuracy"] for line in history]
@@ -60,8 +63,8 @@ def test_curves_of_several_runs_side_by_side(curve_run: Path, mean_run: Path) ->
 
 
 def test_a_method_that_learns_nothing_has_no_curve(nearest_run: Path) -> None:
-    with pytest.raises(NotApplicableError, match="learned nothing in training"):
-        curves.figures(Subject(nearest_run))
+    with pytest.raises(NotApplicableError, match="its method needs no training"):
+        curves.figures(InspectedRun(nearest_run))
 
 
 def test_a_damaged_history_is_told(tmp_path: Path) -> None:
@@ -72,7 +75,7 @@ def test_a_damaged_history_is_told(tmp_path: Path) -> None:
 
 def test_perplexity_is_read_from_the_pretraining(curve_run: Path, tmp_path: Path) -> None:
     with pytest.raises(NotApplicableError, match="did not pre-train"):
-        perplexity.figures(Subject(curve_run))
+        perplexity.figures(InspectedRun(curve_run))
     folder = tmp_path / "pretrained"
     folder.mkdir()
     for path in curve_run.iterdir():
@@ -83,7 +86,7 @@ def test_perplexity_is_read_from_the_pretraining(curve_run: Path, tmp_path: Path
         for n, numbers in enumerate([(30.0, 40.0, 41.5), (20.0, 39.0, 40.5)], 1)
     ]
     save_checkpoint(folder / PRETRAINING, TrainingState({}, {}, best_epoch=2, history=lines))
-    [figure] = perplexity.figures(Subject(folder, against=(Subject(curve_run),)))
+    [figure] = perplexity.figures(InspectedRun(folder, against=(InspectedRun(curve_run),)))
     assert [[row[name] for name in names] for row in figure.rows] == [[30, 40, 41.5], [20, 39, 40.5]]
     assert "training classes (seen) 30.0 to 20.0" in figure.caption
     assert figure.svg.startswith("<svg")
@@ -98,9 +101,9 @@ def test_words_change_places_within_their_count(demo) -> None:
     assert np.mean(image[present] != present) > 0.9
 
 
-@pytest.mark.parametrize("name", robustness.ESTIMATORS)
+@pytest.mark.parametrize("name", robustness.COMPARED_ESTIMATORS)
 def test_attention_stays_to_the_last_bit_with_counts_alone(name: str, demo, curve_settings) -> None:
-    settings = ModelSettings(signature=robustness.ESTIMATORS[name])
+    settings = ModelSettings(signature=robustness.COMPARED_ESTIMATORS[name])
     model = FewShotModel.initial(settings, demo.texts.table.shape[1])
     change = robustness.measure_change(model, demo.texts, demo.sampler("test", curve_settings.episode, 0), 3)
     if name == "counts":
@@ -113,7 +116,7 @@ def test_attention_stays_to_the_last_bit_with_counts_alone(name: str, demo, curv
 def test_every_estimator_and_the_run_itself_are_compared(curve_run: Path, monkeypatch) -> None:
     monkeypatch.setattr(robustness, "QUICK_EPISODES", 3)
     monkeypatch.setattr(robustness, "TRAINED", 3)
-    [figure] = robustness.figures(Subject(curve_run, quick=True, quiet=True))
+    [figure] = robustness.figures(InspectedRun(curve_run, quick=True, quiet=True))
     assert [row["model"] for row in figure.rows] == [curve_run.name, *["trained here"] * 4]
     assert [row["attention"] for row in figure.rows[:2]] == [0, 0]
     assert all(row["attention"] > 0 for row in figure.rows[2:])

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handful.bench.analyses import fitting, oracle, space, supervised
-from handful.bench.analyses.subject import NotApplicableError, Subject
-from handful.bench.analyses.weighting import WEIGHTINGS, query_episode, word_weights
-from handful.corpus import make_corpus
-from handful.functional import segment_sum
-from handful.signatures import general_importance
+from handful.analysis import fitting, oracle, space, supervised
+from handful.analysis.inspected_run import InspectedRun, NotApplicableError
+from handful.analysis.weighting import WEIGHTINGS, query_episode, word_weights
+from handful.data.corpus import make_corpus
+from handful.models.signatures import general_importance
+from handful.utils.functional import segment_sum
 
 PLANTED = ("alpha", "beta", "gamma")
 
@@ -58,26 +58,26 @@ def test_silhouettes_and_the_plane_are_those_of_their_definition() -> None:
 
 
 def test_the_weights_of_a_text_sum_to_one_and_are_what_they_say(curve_run: Path) -> None:
-    subject = Subject(curve_run, quick=True, quiet=True)
-    episode = query_episode(subject)
-    texts = subject.texts.select(episode.query)
-    weights = word_weights(subject, episode, texts)
+    inspected = InspectedRun(curve_run, quick=True, quiet=True)
+    episode = query_episode(inspected)
+    texts = inspected.texts.select(episode.query)
+    weights = word_weights(inspected, episode, texts)
     assert list(weights) == list(WEIGHTINGS)
     for values in weights.values():
         assert np.allclose(segment_sum(values, texts.offsets), 1, atol=1e-5)
     first = slice(0, texts.offsets[1])
     s = general_importance(episode.pool, texts.ids[first], 1e-3)
     assert np.allclose(weights["s"][first], s / s.sum(), atol=1e-6)
-    assert np.array_equal(weights["ours"], subject.task(episode).weights(texts))
+    assert np.array_equal(weights["ours"], inspected.task(episode).weights(texts))
 
 
 def test_the_picture_of_the_space_names_its_classes_and_deviations(curve_run: Path) -> None:
-    subject = Subject(curve_run, quick=True, quiet=True)
-    [figure] = space.figures(subject)
-    episode = query_episode(subject)
-    assert all(subject.corpus.classes[number] in figure.caption for number in episode.classes)
-    assert "The paper has 500 queries a class; this is a quick look." in figure.caption
-    assert "trained on tasks with 1 labelled text a class" in figure.caption
+    inspected = InspectedRun(curve_run, quick=True, quiet=True)
+    [figure] = space.figures(inspected)
+    episode = query_episode(inspected)
+    assert all(inspected.corpus.classes[number] in figure.caption for number in episode.classes)
+    assert "The paper has 500 queries per class; this is a quick look." in figure.caption
+    assert "trained on tasks with 1 labelled text per class" in figure.caption
     assert len(figure.rows) == 4 + 4 * len(episode.query)
     means = {row["weighting"]: row["silhouette"] for row in figure.rows[:4]}
     points = [row["silhouette"] for row in figure.rows[4:] if row["weighting"] == "ours"]
@@ -86,8 +86,8 @@ def test_the_picture_of_the_space_names_its_classes_and_deviations(curve_run: Pa
 
 
 def test_classes_can_be_asked_for_and_a_small_class_gives_what_it_has(curve_run: Path) -> None:
-    whole = Subject(curve_run, quiet=True)
-    names = [whole.corpus.classes[number] for number in whole.material.dataset.split.test[:2]]
+    whole = InspectedRun(curve_run, quiet=True)
+    names = [whole.corpus.classes[number] for number in whole.inputs.dataset.split.test[:2]]
     episode = query_episode(replace(whole, classes=tuple(names)))
     sizes = [int(np.sum(whole.corpus.labels == number)) for number in episode.classes]
     assert np.bincount(episode.query_labels).tolist() == [min(500, size - 5) for size in sizes]
@@ -97,7 +97,7 @@ def test_classes_can_be_asked_for_and_a_small_class_gives_what_it_has(curve_run:
 def test_a_run_without_attention_is_told_so(mean_run: Path) -> None:
     for module in (space, oracle, supervised):
         with pytest.raises(NotApplicableError, match="generates no attention: give a run"):
-            module.figures(Subject(mean_run, quiet=True))
+            module.figures(InspectedRun(mean_run, quiet=True))
 
 
 def test_the_oracle_finds_the_planted_word(planted) -> None:
@@ -123,7 +123,7 @@ def test_the_cosine_of_two_weightings(planted) -> None:
 
 def test_the_papers_cosines_stand_beside_ours(curve_run: Path) -> None:
     assert oracle.paper_cosines("huffpost") == {"mean": 0.51, "s": 0.59, "t": 0.7, "ours": 0.74}
-    [figure] = oracle.figures(Subject(curve_run, quick=True, quiet=True))
+    [figure] = oracle.figures(InspectedRun(curve_run, quick=True, quiet=True))
     assert [row["weighting"] for row in figure.rows] == list(WEIGHTINGS)
     assert all(0 < row["cosine"] <= 1 and row["paper"] is None for row in figure.rows)
     assert "The paper has no figures for this data set." in figure.caption
@@ -145,12 +145,12 @@ def test_the_curve_of_the_network_with_the_method_as_lines(curve_run: Path, monk
     monkeypatch.setattr(supervised, "SIZES", (1, 5))
     monkeypatch.setattr(supervised, "QUICK_EPISODES", 8)
     monkeypatch.setattr(supervised, "SCHEDULE", fitting.Schedule(updates=10))
-    [figure] = supervised.figures(Subject(curve_run, quick=True, quiet=True))
+    [figure] = supervised.figures(InspectedRun(curve_run, quick=True, quiet=True))
     curve, lines = figure.rows[:2], figure.rows[2:]
     assert [row["examples_a_class"] for row in curve] == [1, 5]
     assert [(line["examples_a_class"], line["trained_at_shot"]) for line in lines] == [(1, 1), (5, 1)]
     assert all(0 <= row["accuracy"] <= 1 for row in figure.rows)
-    assert "It was trained on tasks with 1 labelled text a class, though." in figure.caption
+    assert "However, it was trained on tasks with 1 labelled text per class." in figure.caption
     assert figure.svg.startswith("<svg")
 
 

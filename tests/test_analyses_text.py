@@ -8,26 +8,28 @@ import numpy as np
 import pytest
 from conftest import needs_real_data
 
-from handful.bench.analyses import NotApplicableError, Subject, attention, mismatch, overview, words
-from handful.bench.analyses.attention import Reader, attention_table
-from handful.bench.analyses.shading import Shaded, ShadedTable, flow
-from handful.corpus import ClassSplit, load_dataset, make_corpus
-from handful.episodes import EpisodeSpec
+from handful.analysis import InspectedRun, NotApplicableError, attention, mismatch, overview, words
+from handful.analysis.attention import EpisodeReading, attention_table
+from handful.analysis.shaded_texts import Shaded, ShadedTable, flow
+from handful.data.corpus import make_corpus
+from handful.data.datasets import load_dataset
+from handful.data.episodes import EpisodeSpec
+from handful.data.splits import ClassSplit
 from handful.errors import SettingError
-from handful.functional import softmax
-from handful.signatures import local_mutual_information
+from handful.models.signatures import local_mutual_information
+from handful.utils.functional import softmax
 
 
 @pytest.fixture(scope="module")
-def subject(demo_run, demo) -> Subject:
-    made = Subject(demo_run)
-    made.__dict__["material"] = demo  # loaded once for all tests
+def inspected(demo_run, demo) -> InspectedRun:
+    made = InspectedRun(demo_run)
+    made.__dict__["inputs"] = demo  # loaded once for all tests
     return made
 
 
 @pytest.fixture(scope="module")
-def names(subject) -> list[str]:
-    return [subject.corpus.classes[number] for number in subject.material.dataset.split.test]
+def names(inspected) -> list[str]:
+    return [inspected.corpus.classes[number] for number in inspected.inputs.dataset.split.test]
 
 
 # Words and classes
@@ -78,7 +80,7 @@ def test_mismatch_by_hand():
 
 
 def test_mismatch_of_the_paper():
-    shares = {name: mismatch.Mismatch(*numbers).shares for name, numbers in mismatch.PAPER.items()}
+    shares = {name: mismatch.Mismatch(*numbers).shares for name, numbers in mismatch.PAPER_MISMATCH.items()}
     assert shares["amazon"] == pytest.approx((0.528, 0.609), abs=5e-4)
     assert shares["reuters"] == pytest.approx((0.566, 0.473), abs=5e-4)
 
@@ -87,7 +89,7 @@ def test_mismatch_of_the_paper():
 def test_mismatch_of_reuters_is_the_papers():
     dataset = load_dataset("reuters")
     found = mismatch.lexical_mismatch(dataset.corpus, dataset.split)
-    assert found.shares == pytest.approx(mismatch.Mismatch(*mismatch.PAPER["reuters"]).shares, abs=0.01)
+    assert found.shares == pytest.approx(mismatch.Mismatch(*mismatch.PAPER_MISMATCH["reuters"]).shares, abs=0.01)
 
 
 @needs_real_data
@@ -106,78 +108,80 @@ def test_splits_that_ship_by_name(data, split):
 # Episodes of named classes
 
 
-def test_episode_of_named_classes(subject, names):
+def test_episode_of_named_classes(inspected, names):
     spec = EpisodeSpec(3, 2, 4)
-    first, second = subject.episode_of(names[:3], spec), subject.episode_of([names[4], names[0]], spec)
+    first, second = inspected.episode_of(names[:3], spec), inspected.episode_of([names[4], names[0]], spec)
     assert first.support[:2].tolist() == second.support[2:].tolist()  # the same examples in any company
     document = int(first.support[0])
-    moved = subject.episode_of(names[:3], spec, document)
+    moved = inspected.episode_of(names[:3], spec, document)
     assert moved.query[0] == document
     assert document not in moved.support
     assert moved.support[2:].tolist() == first.support[2:].tolist()
-    labels = subject.corpus.labels
+    labels = inspected.corpus.labels
     assert (labels[moved.query] == moved.classes[moved.query_labels]).all()
 
 
-def test_a_class_the_run_was_trained_on_leaves_the_pool(subject, names):
-    trained = [subject.corpus.classes[number] for number in subject.material.dataset.split.train[:2]]
-    episode = subject.episode_of(trained, EpisodeSpec(2, 1, 2))
-    counts = subject.corpus.word_counts()
-    gone = counts[subject.class_numbers(trained)].sum(axis=0)
-    assert (episode.pool.counts == subject.pool.counts - gone).all()
-    assert (subject.episode_of(names[:2], EpisodeSpec(2, 1, 2)).pool.counts == subject.pool.counts).all()
+def test_a_class_the_run_was_trained_on_leaves_the_pool(inspected, names):
+    trained = [inspected.corpus.classes[number] for number in inspected.inputs.dataset.split.train[:2]]
+    episode = inspected.episode_of(trained, EpisodeSpec(2, 1, 2))
+    counts = inspected.corpus.word_counts()
+    gone = counts[inspected.class_numbers(trained)].sum(axis=0)
+    assert (episode.pool.counts == inspected.pool.counts - gone).all()
+    assert (inspected.episode_of(names[:2], EpisodeSpec(2, 1, 2)).pool.counts == inspected.pool.counts).all()
 
 
-def test_wrong_wishes_are_named(subject, names):
+def test_wrong_wishes_are_named(inspected, names):
     with pytest.raises(SettingError, match="There is no class wrong"):
-        subject.episode_of(["wrong"], EpisodeSpec())
+        inspected.episode_of(["wrong"], EpisodeSpec())
     with pytest.raises(SettingError, match="There is no document -1"):
-        subject.episode_of(names[:2], EpisodeSpec(), -1)
-    other = int(np.flatnonzero(subject.corpus.labels == subject.class_numbers(names[2:3])[0])[0])
+        inspected.episode_of(names[:2], EpisodeSpec(), -1)
+    other = int(np.flatnonzero(inspected.corpus.labels == inspected.class_numbers(names[2:3])[0])[0])
     with pytest.raises(SettingError, match="which the episode lacks"):
-        subject.episode_of(names[:2], EpisodeSpec(), other)
+        inspected.episode_of(names[:2], EpisodeSpec(), other)
 
 
 # Attention
 
 
-def test_shades_are_the_models_numbers(subject, names):
-    asked = replace(subject, classes=tuple(names[:3]))
-    asked.__dict__["material"] = subject.material
+def test_shades_are_the_models_numbers(inspected, names):
+    asked = replace(inspected, classes=tuple(names[:3]))
+    asked.__dict__["inputs"] = inspected.inputs
     table = attention_table(asked, 6)
     assert list(table.columns) == [attention.S, attention.T, attention.OURS]
     episode = asked.episode_of(names[:3], asked.settings.episode)
     document = int(episode.query[0])
     s, t, alpha = table.rows[0][1]
-    ids = subject.corpus.ids[subject.corpus.offsets[document] : subject.corpus.offsets[document + 1]]
-    epsilon = subject.settings.model.signature.epsilon
-    assert s.weights == pytest.approx(epsilon / (epsilon + subject.pool.counts[ids] / subject.pool.total), rel=1e-5)
+    ids = inspected.corpus.ids[inspected.corpus.offsets[document] : inspected.corpus.offsets[document + 1]]
+    epsilon = inspected.settings.model.signature.epsilon
+    assert s.weights == pytest.approx(epsilon / (epsilon + inspected.pool.counts[ids] / inspected.pool.total), rel=1e-5)
     assert t.weights.min() >= 1 / np.log(3) - 1e-4  # the least, for a word that falls evenly
     assert alpha.weights.sum() == pytest.approx(1, abs=1e-5)
-    assert alpha.weights == pytest.approx(subject.task(episode).weights(subject.texts.select(np.array([document]))), rel=1e-5)
+    assert alpha.weights == pytest.approx(
+        inspected.task(episode).weights(inspected.texts.select(np.array([document]))), rel=1e-5
+    )
     rows = [row for row in table.numbers() if row["shown by"] == attention.OURS and row["class"] == table.rows[0][0]]
     assert [row["weight"] for row in rows[: len(alpha.words)]] == pytest.approx(alpha.weights.tolist())
 
 
-def test_a_word_without_a_vector_weighs_nothing(subject, names):
-    document = int(subject.episode_of(names[:2], EpisodeSpec(2, 1, 1)).query[0])
-    missing = subject.corpus.words(document)[1]
-    known = np.array([word != missing for word in subject.corpus.vocabulary.words])
-    fewer = replace(subject, seed=1)
-    corpus = subject.corpus.keep_words(known)
-    fewer.__dict__["material"] = replace(subject.material, corpus=corpus, texts=corpus.texts(subject.texts.table))
-    shaded = Reader(fewer, fewer.episode_of(names[:2], EpisodeSpec(2, 1, 1))).shaded(
+def test_a_word_without_a_vector_weighs_nothing(inspected, names):
+    document = int(inspected.episode_of(names[:2], EpisodeSpec(2, 1, 1)).query[0])
+    missing = inspected.corpus.words(document)[1]
+    known = np.array([word != missing for word in inspected.corpus.vocabulary.words])
+    fewer = replace(inspected, seed=1)
+    corpus = inspected.corpus.keep_words(known)
+    fewer.__dict__["inputs"] = replace(inspected.inputs, corpus=corpus, texts=corpus.texts(inspected.texts.table))
+    shaded = EpisodeReading(fewer, fewer.episode_of(names[:2], EpisodeSpec(2, 1, 1))).shaded(
         document, np.ones(len(corpus.words(document)))
     )
-    assert list(shaded.words) == subject.corpus.words(document)
+    assert list(shaded.words) == inspected.corpus.words(document)
     assert shaded.weights.tolist() == [float(word != missing) for word in shaded.words]
 
 
-def test_importance_is_what_leaving_out_costs(subject, names):
-    episode = subject.episode_of(names[:3], EpisodeSpec(3, 2, 2))
-    reader, document = Reader(subject, episode), int(episode.query[0])
+def test_importance_is_what_leaving_out_costs(inspected, names):
+    episode = inspected.episode_of(names[:3], EpisodeSpec(3, 2, 2))
+    reader, document = EpisodeReading(inspected, episode), int(episode.query[0])
     found = reader.importance(document)
-    text = subject.texts.select(np.array([document]))
+    text = inspected.texts.select(np.array([document]))
     keep = np.arange(1, len(text.ids))
     shorter = replace(
         text, ids=text.ids[keep], rows=text.rows[keep], positions=text.positions[keep], offsets=np.array([0, len(keep)])
@@ -187,30 +191,30 @@ def test_importance_is_what_leaving_out_costs(subject, names):
     assert found[0] == pytest.approx(whole - less, abs=1e-6)
 
 
-def test_importance_compares_runs(subject, names):
+def test_importance_compares_runs(inspected, names):
     with pytest.raises(NotApplicableError, match="--against"):
-        attention.importance(subject)
-    asked = replace(subject, classes=(names[0],), against=(subject,))
-    asked.__dict__["material"] = subject.material
+        attention.importance(inspected)
+    asked = replace(inspected, classes=(names[0],), against=(inspected,))
+    asked.__dict__["inputs"] = inspected.inputs
     (figure,) = attention.importance(asked)
     assert {row["run"] for row in figure.rows} == {
-        "attention + ridge, class not seen in training: by leaving out",
+        "attention + ridge, class not seen in training: by leaving words out",
         "attention + ridge, class not seen in training: its weights",
     }
 
 
-def test_attention_is_for_models_that_generate_it(subject):
-    other = replace(subject)
-    settings = replace(subject.settings, model=replace(subject.settings.model, representation="idf"))
-    other.__dict__["_run"] = (settings, subject.model)
+def test_attention_is_for_models_that_generate_it(inspected):
+    other = replace(inspected)
+    settings = replace(inspected.settings, model=replace(inspected.settings.model, representation="idf"))
+    other.__dict__["_run"] = replace(inspected._run, settings=settings)
     for analysis in (attention.figures, attention.granularity, overview.figures):
         with pytest.raises(NotApplicableError, match="generates no attention"):
             analysis(other)
 
 
-def test_granularity_wants_its_classes(subject):
-    with pytest.raises(NotApplicableError, match="report a run on reuters"):
-        attention.granularity(subject)
+def test_granularity_wants_its_classes(inspected):
+    with pytest.raises(NotApplicableError, match="give a run with --data reuters"):
+        attention.granularity(inspected)
 
 
 # Words on paper
@@ -224,7 +228,7 @@ def test_shading_escapes_and_cuts():
     assert "<u>" not in table.html()
     assert "<i>" not in table.html()
     assert len(table.numbers()) == 100
-    with pytest.raises(ValueError, match="1 words have 2 weights"):
+    with pytest.raises(ValueError, match=r"words \(1\) and weights \(2\) differ"):
         Shaded(["a"], np.zeros(2))
 
 
@@ -238,21 +242,21 @@ def test_words_flow_into_lines():
 # The overview
 
 
-def test_overview_tells_a_real_episode(subject):
-    (figure,) = overview.figures(subject)
-    story = overview.tell(subject)
-    assert set(story.classes) <= {subject.corpus.classes[number] for number in subject.material.dataset.split.test}
-    assert list(story.pool_classes) == [subject.corpus.classes[number] for number in subject.material.dataset.split.train]
-    assert story.pool_words == subject.pool.total
+def test_overview_tells_a_real_episode(inspected):
+    (figure,) = overview.figures(inspected)
+    story = overview.tell(inspected)
+    assert set(story.classes) <= {inspected.corpus.classes[number] for number in inspected.inputs.dataset.split.test}
+    assert list(story.pool_classes) == [inspected.corpus.classes[number] for number in inspected.inputs.dataset.split.train]
+    assert story.pool_words == inspected.pool.total
     shown = [row for row in figure.rows if "word" in row]
     assert [row["word"] for row in shown] == list(story.words)
-    assert len(story.words) <= overview.MOST_WORDS
+    assert len(story.words) <= overview.MOST_QUERY_WORDS
     assert story.probabilities.sum() == pytest.approx(1, abs=1e-5)
     if story.whole:
         assert sum(row["attention"] for row in shown) == pytest.approx(1, abs=1e-5)
     assert figure.png.startswith(b"\x89PNG")
     with pytest.raises(SettingError, match="six classes"):
-        overview.figures(replace(subject, classes=tuple("abcdefg")))
+        overview.figures(replace(inspected, classes=tuple("abcdefg")))
 
 
 def test_heaviest_words_each_once():

@@ -10,14 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pytest
+from bundles import ENCODER, MODEL, change_array, change_bytes, change_config, config_of, part, rewrite
+from bundles import EXAMPLES as EXAMPLES_FILE
 from click.testing import CliRunner, Result
 from pyarrow import parquet
-from safetensors.numpy import load_file, save_file
 
 from handful import FewShotClassifier
+from handful.batch.scoring import compare
 from handful.cli import main
-from handful.workflow import compare
 
 EXAMPLES = """text,label
 the soup was tasty,food
@@ -74,8 +76,8 @@ def triage(place: Path) -> Path:
 def test_fit_says_what_it_saved(place: Path, tmp_path: Path) -> None:
     result = good("fit", place / "examples.csv", "--out", tmp_path / "new")
     assert result.stdout == f"{tmp_path / 'new'}: 3 classes, saved without its examples.\n"
-    assert not (tmp_path / "new" / "examples.json").exists()
-    assert (place / "triage" / "examples.json").exists()
+    assert EXAMPLES_FILE not in config_of(tmp_path / "new")["files"]
+    assert EXAMPLES_FILE in config_of(place / "triage")["files"]
 
 
 def test_fit_is_the_librarys(place: Path, triage: Path) -> None:
@@ -110,7 +112,7 @@ def test_fit_learns_more(place: Path, triage: Path, tmp_path: Path) -> None:
     good("fit", more, "--from", tmp_path / "m", "--out", tmp_path / "m")  # in its own place
     assert json.loads(good("inspect", tmp_path / "m", "--json", "--quiet").stdout)["classes"]["billing"] == 2
     assert "saved without its examples" in error("fit", more, "--from", place / "bare", "--out", tmp_path / "n")
-    assert "leave it out" in error("fit", more, "--from", triage, "--language", "de", "--out", tmp_path / "n")
+    assert "leave them out" in error("fit", more, "--from", triage, "--language", "de", "--out", tmp_path / "n")
     assert not (tmp_path / "n").exists()
 
 
@@ -124,9 +126,9 @@ def test_fit_warns_in_one_line(tmp_path: Path) -> None:
 def test_fit_errors(place: Path, tmp_path: Path) -> None:
     one = tmp_path / "one.csv"
     one.write_text("text,label\na,x\nb,x\n")
-    assert "nothing to tell apart" in error("fit", one, "--out", tmp_path / "m")
+    assert "at least 2 are needed" in error("fit", one, "--out", tmp_path / "m")
     one.write_text("text,label\n")
-    assert "There is 0 class" in error("fit", one, "--out", tmp_path / "m")
+    assert "Found 0 classes" in error("fit", one, "--out", tmp_path / "m")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").write_text("mine")
     assert "is not a saved classifier" in error("fit", place / "examples.csv", "--out", tmp_path / "full")
@@ -135,6 +137,40 @@ def test_fit_errors(place: Path, tmp_path: Path) -> None:
         "fit", place / "examples.csv", "--out", tmp_path / "m", "--vectors", "none.vec"
     )
     assert not (tmp_path / "m").exists()
+
+
+def test_fit_reads_files_as_spreadsheets_write_them(place: Path, tmp_path: Path) -> None:
+    rows = list(csv.reader(io.StringIO(EXAMPLES)))
+    files = {
+        "semicolons.csv": "\r\n".join(";".join(row) for row in rows).encode("utf-8-sig"),
+        "array.json": json.dumps([dict(zip(rows[0], row, strict=True)) for row in rows[1:]], indent=1).encode(),
+    }
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    for row in rows:
+        book.active.append(row)
+    book.save(stream)
+    files["sheet.xlsx"] = stream.getvalue()
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        good("fit", tmp_path / name, "--out", tmp_path / "m")
+        assert good("score", tmp_path / "m", tmp_path / name).stdout.startswith("100.0% of 8 texts right"), name
+        assert (
+            good("predict", tmp_path / "m", place / "inbox.csv").stdout
+            == good("predict", place / "bare", place / "inbox.csv").stdout
+        )
+
+
+def test_fit_with_a_delimiter_and_an_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("text^label\ncafé crème^food\nmy train^travel\n".encode("latin-1"))
+    assert "--encoding windows-1252" in error("fit", path, "--delimiter", "^", "--out", tmp_path / "m")
+    good("fit", path, "--delimiter", "^", "--encoding", "latin-1", "--out", tmp_path / "m", "--keep-examples")
+    assert "café crème" in json.loads(next((tmp_path / "m").glob("examples.*")).read_text())["texts"]
+    path.write_text("text\tlabel\na, b\tfood\nmy train\ttravel\n")
+    for tab in ("\t", "\\t", "tab"):
+        assert "2 classes" in good("fit", path, "--delimiter", tab, "--out", tmp_path / "m").stdout
+    assert "give one character" in error("fit", path, "--delimiter", "--", "--out", tmp_path / "m")
+    assert "There is no encoding 'klingon'" in error("fit", path, "--encoding", "klingon", "--out", tmp_path / "m")
 
 
 # predict
@@ -153,7 +189,7 @@ def test_predict_to_a_file_with_all_there_is(place: Path, triage: Path, tmp_path
     result = good("predict", triage, place / "inbox.csv", "--keep", "--probabilities", "--out", out)
     assert result.stdout == f"{out}: 3 texts answered.\n"
     counts = json.loads(good("predict", triage, place / "inbox.csv", "--json", "--out", tmp_path / "again.csv").stdout)
-    assert counts == {"out": str(tmp_path / "again.csv"), "rows": 3, "resumed": 0, "skipped": 0, "problem": ""}
+    assert counts == {"out": str(tmp_path / "again.csv"), "rows": 3, "resumed": 0, "skipped": 0, "problem": "", "cut": 0}
     header = out.read_text().splitlines()[0]
     assert header == "id,text,label,probability,probability of food,probability of repair,probability of travel"
 
@@ -199,10 +235,10 @@ def test_predict_errors(place: Path, triage: Path, tmp_path: Path) -> None:
     assert "ends in .csv, .tsv, .jsonl or .parquet" in error("predict", triage, inbox, "--out", tmp_path / "a.xlsx")
     assert "There is no backend 'spark'" in error("predict", triage, inbox, "--backend", "spark")
     assert "give --address" in error("predict", triage, inbox, "--backend", "dask")
-    assert "give 1 at least" in error("predict", triage, inbox, "--workers", 0)
+    assert "--workers is 0: it must be at least 1." in error("predict", triage, inbox, "--workers", 0)
     assert "There is no format 'xml'" in error("predict", triage, inbox, "--format", "xml")
     assert "has no column 'body'" in error("predict", triage, inbox, "--text", "body")
-    assert "it is a probability" in error("predict", triage, inbox, "--reject-below", 3, "--out", tmp_path / "a.csv")
+    assert "must be a probability" in error("predict", triage, inbox, "--reject-below", 3, "--out", tmp_path / "a.csv")
     assert f"{inbox} is the input" in error("predict", triage, inbox, "--out", inbox)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_text("")
@@ -211,33 +247,21 @@ def test_predict_errors(place: Path, triage: Path, tmp_path: Path) -> None:
     )
 
 
-def change_tensor(folder: Path, change: Callable[[np.ndarray], np.ndarray]) -> None:
-    arrays = load_file(folder / "model.safetensors")
-    save_file({**arrays, "weights": change(arrays["weights"])}, folder / "model.safetensors")
-
-
-def change_bytes(path: Path, change: Callable[[bytes], bytes]) -> None:
-    path.write_bytes(change(path.read_bytes()))
-
-
 def lead_out(folder: Path) -> None:
-    (folder / "words.json").rename(folder.parent / "elsewhere.json")
-    (folder / "words.json").symlink_to(folder.parent / "elsewhere.json")
+    path = part(folder, ENCODER)
+    path.rename(folder.parent / "elsewhere.json")
+    path.symlink_to(folder.parent / "elsewhere.json")
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "truncated": lambda folder: change_bytes(folder / "model.safetensors", lambda content: content[:-100]),
-    "oversized": lambda folder: change_bytes(
-        folder / "model.safetensors", lambda content: content.replace(b"[512,3]", b"[512,9]")
-    ),
-    "not a number": lambda folder: change_tensor(folder, lambda weights: weights * np.float32(np.nan)),
-    "wrong shape": lambda folder: change_tensor(folder, lambda weights: weights.T.copy()),
-    "no tensors": lambda folder: (folder / "model.safetensors").unlink(),
+    "truncated": lambda folder: change_bytes(folder, MODEL, lambda content: content[:-100]),
+    "oversized": lambda folder: rewrite(folder, model=part(folder, MODEL).read_bytes().replace(b"[512,3]", b"[512,9]")),
+    "not a number": lambda folder: change_array(folder, "weights", lambda weights: weights * np.float32(np.nan)),
+    "wrong shape": lambda folder: change_array(folder, "weights", lambda weights: weights.T.copy()),
+    "no tensors": lambda folder: part(folder, MODEL).unlink(),
     "leads out": lead_out,
     "not json": lambda folder: (folder / "config.json").write_text("{"),
-    "newer": lambda folder: change_bytes(
-        folder / "config.json", lambda content: json.dumps(json.loads(content) | {"format": 99}).encode()
-    ),
+    "newer": lambda folder: change_config(folder, format=99),
 }
 
 
@@ -245,10 +269,9 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 def test_a_damaged_classifier_is_one_sentence(place: Path, tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "m"
     good("fit", place / "examples.csv", "--out", folder)
-    before = (folder / "model.safetensors").read_bytes(), (folder / "config.json").read_bytes()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
     DAMAGES[damage](folder)
-    after = [path.read_bytes() if path.exists() else b"" for path in (folder / "model.safetensors", folder / "config.json")]
-    assert damage == "leads out" or tuple(after) != before
+    assert damage == "leads out" or {path.name: path.read_bytes() for path in folder.iterdir()} != before
     for command in (("predict", folder, place / "inbox.csv"), ("explain", folder, "x"), ("inspect", folder)):
         assert str(folder) in error(*command)
 
@@ -318,9 +341,9 @@ def test_score(place: Path, triage: Path, tmp_path: Path) -> None:
     assert (report["rows"], report["accuracy"]) == (3, round(1 / 3, 6))
     assert report["labels"] == ["food", "repair", "travel", "unheard of"]
     assert np.sum(report["confusion"]) == 3
-    assert "which one holds the labels is not clear" in error("score", triage, "-", "--format", "txt", stdin="a\n")
+    assert "it is not clear which one holds the labels" in error("score", triage, "-", "--format", "txt", stdin="a\n")
     several = '{"text": "a", "label": ["food"]}\n'
-    assert "gives one label a text" in error("score", triage, "-", "--format", "jsonl", stdin=several)
+    assert "gives one label per text" in error("score", triage, "-", "--format", "jsonl", stdin=several)
     assert "no row to compare" in error("score", triage, "-", "--format", "csv", stdin="text,label\n")
 
 
@@ -392,7 +415,7 @@ def test_suggest_prints_a_file_to_fill_in(place: Path, triage: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(printed)))
     assert [(list(row), row["label"]) for row in rows] == [(["text", "label"], "")] * 2
     assert good("suggest", triage, "-", "--format", "csv", stdin="text\n").stdout == "text,label\n"
-    assert "ask for 1 text at least" in error("suggest", triage, place / "inbox.csv", "--n", 0)
+    assert "must be at least 1" in error("suggest", triage, place / "inbox.csv", "--n", 0)
     assert "line 2 has no label" in error("fit", "-", "--format", "csv", "--out", "unused", stdin=printed)
 
 
@@ -459,8 +482,48 @@ def test_vectors_of_a_file_are_named_again(place: Path, tmp_path: Path) -> None:
     good("fit", place / "examples.csv", "--vectors", tmp_path / "own.npz", "--out", tmp_path / "m")
     sentence = error("explain", tmp_path / "m", "tasty soup")
     assert "may not name files" in sentence
-    assert "(--vectors PATH)" in sentence
+    assert "load with --vectors PATH." in sentence
     answer = good("explain", tmp_path / "m", "the soup was tasty", "--vectors", tmp_path / "own.npz", "--json").stdout
     assert json.loads(answer)["answer"] == "food"
     rows = good("predict", tmp_path / "m", place / "examples.csv", "--vectors", tmp_path / "own.npz").stdout.splitlines()
     assert len(rows) == 9
+
+
+def test_class_names_count_as_examples(place: Path, tmp_path: Path) -> None:
+    """The labels' own words, and descriptions from a file."""
+    few = tmp_path / "few.csv"
+    few.write_text("text,label\nsoup was cold,food\nlate again,travel\n")
+    good("fit", few, "--out", tmp_path / "plain")
+    good("fit", few, "--class-names", "auto", "--out", tmp_path / "auto")
+    names = tmp_path / "names.csv"
+    names.write_text("label,description\nfood,restaurants and meals and cooking\ntravel,trains and planes and hotels\n")
+    good("fit", few, "--class-names", names, "--out", tmp_path / "described")
+    text = "a hotel near the station"
+    found = [FewShotClassifier.load(tmp_path / name).predict_proba([text])[0, 1] for name in ("plain", "auto", "described")]
+    assert found[0] < found[1] < found[2]
+    assert "leave them out" in error("fit", few, "--class-names", "auto", "--from", tmp_path / "auto", "--out", tmp_path / "m")
+    few.write_text("text,label\nsoup was cold,1\nlate again,2\n")
+    (tmp_path / "n.jsonl").write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 2}\n')
+    assert "describe nothing" in error("fit", tmp_path / "n.jsonl", "--class-names", "auto", "--out", tmp_path / "m")
+
+
+def test_texts_that_are_cut_are_counted_in_a_sentence(triage: Path, tmp_path: Path) -> None:
+    inbox = tmp_path / "inbox.jsonl"
+    inbox.write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in ("short", "word " * 600, "longer " * 501, "w " * 500))
+    )
+    result = good("predict", triage, inbox, "--out", tmp_path / "answers.csv")
+    assert "2 texts are longer than" in result.stderr
+    counts = json.loads(good("predict", triage, inbox, "--out", tmp_path / "again.csv", "--json").stdout)
+    assert counts["cut"] == 2
+
+
+def test_a_threshold_for_several_labels(tmp_path: Path) -> None:
+    rows = [{"text": "lost card", "label": ["card"]}, {"text": "refund my card", "label": ["card", "money"]}]
+    rows += [{"text": "money back", "label": ["money"]}]
+    (tmp_path / "tags.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "in.txt").write_text("my card\n")
+    good("fit", tmp_path / "tags.jsonl", "--out", tmp_path / "m")
+    all_of_them = json.loads(good("predict", tmp_path / "m", tmp_path / "in.txt", "--threshold", 0, "--json").stdout)
+    assert all_of_them["label"] == ["card", "money"]
+    assert "from 0 to 1" in error("predict", tmp_path / "m", tmp_path / "in.txt", "--threshold", 7)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 from conftest import needs_real_data
 
 from handful.cli import main
+from handful.data.datasets import find_data
 
 QUICK = ["--way", "3", "--queries", "3", "--episodes", "3", "--validation-episodes", "2", "--epochs", "2", "--quiet"]
 
@@ -32,12 +34,21 @@ def runs(tmp_path_factory) -> Path:
 def test_train_says_what_it_did(tmp_path: Path) -> None:
     result = handful("train", "--out", tmp_path / "run", "--representation", "mean", *QUICK)
     assert result.exit_code == 0
-    assert "2 epochs" in result.stdout
+    assert "run: 2 epochs, " in result.stdout
+    result = handful("train", "--out", tmp_path / "one", "--representation", "mean", *QUICK, "--epochs", 1)
+    assert "one: 1 epoch, " in result.stdout
+
+
+def test_training_tells_of_each_epoch_in_a_line_where_there_is_no_terminal(tmp_path: Path) -> None:
+    loud = [option for option in QUICK if option != "--quiet"]
+    result = handful("train", "--out", tmp_path / "loud", *loud)
+    assert [line.split(" · ")[0] for line in result.stderr.splitlines()] == ["Epoch 1", "Epoch 2"]
+    assert handful("train", "--out", tmp_path / "quiet", *QUICK).stderr == ""
 
 
 def test_a_method_without_parameters_trains_and_tests_too(tmp_path: Path) -> None:
     result = handful("train", "--out", tmp_path / "nn", "--representation", "mean", "--head", "nearest", *QUICK)
-    assert "nothing to learn" in result.stdout
+    assert "this method needs no training" in result.stdout
     assert json.loads(handful("evaluate", tmp_path / "nn", "--episodes", 20, "--quiet", "--json").stdout)["accuracy"] > 0.34
 
 
@@ -55,7 +66,7 @@ def test_presets_are_listed_and_every_one_trains(tmp_path: Path, tiny_encoder: s
 
 def test_an_option_given_wins_over_the_preset(tmp_path: Path) -> None:
     handful("train", "--preset", "our-without-s", "--signals", "s", "--out", tmp_path / "run", *QUICK)
-    assert json.loads((tmp_path / "run" / "config.json").read_text())["model"]["signals"] == ["s"]
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["model"]["attention"]["signals"] == ["s"]
 
 
 def test_evaluate_as_json(runs: Path) -> None:
@@ -67,9 +78,25 @@ def test_evaluate_as_json(runs: Path) -> None:
     assert (report["way"], report["shot"], report["queries"]) == (3, 1, 3)
 
 
+def test_evaluate_reads_each_run_once(runs: Path, monkeypatch) -> None:
+    from handful.meta import experiment
+
+    read: list[str] = []
+
+    def load_model(folder: Path, *more):
+        read.append(folder.name)
+        return real(folder, *more)
+
+    real = experiment.load_model
+    monkeypatch.setattr(experiment, "load_model", load_model)
+    several = (runs / "attention", runs / "attention", "--against", runs / "idf")
+    assert handful("evaluate", *several, "--episodes", 4, "--quiet").exit_code == 0
+    assert read == ["idf", "attention", "attention"]
+
+
 def test_evaluate_as_a_sentence_with_another_shape(runs: Path) -> None:
     result = handful("evaluate", runs / "attention", "--against", runs / "idf", "--episodes", 6, "--shot", 5, "--quiet")
-    assert "over 6 episodes, 3-way 5-shot, 3 queries a class" in result.stdout
+    assert "over 6 episodes, 3-way 5-shot, 3 queries per class" in result.stdout
     assert "± " in result.stdout
     assert "on the same episodes" in result.stdout
 
@@ -98,8 +125,8 @@ def test_evaluate_on_other_data(runs: Path, lines, tmp_path: Path) -> None:
 
 
 def test_demo_shows_accuracy_and_shaded_texts(monkeypatch) -> None:
-    from handful import demo
-    from handful.training import TrainingSettings
+    from handful.meta import demo
+    from handful.meta.training import TrainingSettings
 
     quick = TrainingSettings(episodes=2, validation_episodes=2, epochs=1)
     monkeypatch.setattr(demo.run_demo, "__defaults__", (1000, 0, quick, False))
@@ -112,14 +139,14 @@ def test_demo_shows_accuracy_and_shaded_texts(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("train", "--data", "nowhere"), "There is no data 'nowhere'"),
+        (("train", "--data", "nowhere"), "There is no data set 'nowhere'"),
         (("train", "--way", "16"), "15 classes are too few for 16-way"),
         (("train", "--shot", "20"), "fewer than the 21"),
         (("train", "--vectors", "nowhere"), "There are no vectors 'nowhere'"),
-        (("train", "--signals", "q"), "are not some of s, t, f, u and r"),
-        (("train", "--estimator", "x"), "There is no estimator 'x'"),
+        (("train", "--signals", "q"), "--signals must be some of s, t, frequency, unevenness and reach, not q."),
+        (("train", "--estimator", "x"), "--estimator must be softmax, ridge or count, not 'x'."),
         (("train", "--split", "nowhere.json"), "There is no file nowhere.json"),
-        (("train", "--patience", "0"), "patience is 0"),
+        (("train", "--patience", "0"), "--patience must be at least 1, not 0."),
     ],
 )
 def test_errors_are_one_sentence_with_exit_code_2_and_nothing_half_written(tmp_path: Path, arguments, sentence: str) -> None:
@@ -149,6 +176,8 @@ def test_evaluate_what_is_no_run(tmp_path: Path) -> None:
         "datasets check",
         "split",
         "vectors get",
+        "encoders list",
+        "encoders get",
         "benchmark",
         "table",
     ],
@@ -176,12 +205,12 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import numpy as np
 from pathlib import Path
-from handful import EpisodeSpec, RunSettings, load_material, load_run
-settings, model = load_run(Path({str(runs / "attention")!r}))
-material = load_material(settings)
-episode = material.sampler("test", EpisodeSpec(), 0)[0]
-task = model.fit(material.texts.select(episode.support), episode.support_labels, episode.pool)
-print(task.score(material.texts.select(episode.query)).shape)
+from handful import EpisodeSpec, load_run
+run = load_run(Path({str(runs / "attention")!r}))
+model, inputs = run.model, run.load_data()
+episode = inputs.sampler("test", EpisodeSpec(), 0)[0]
+task = model.fit(inputs.texts.select(episode.support), episode.support_labels, episode.pool)
+print(task.score(inputs.texts.select(episode.query)).shape)
 try:
     model.to_torch()
 except ImportError as error:
@@ -225,5 +254,21 @@ def test_vectors_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.txt").write_text("the 1 nan\nbook 1 2\n")
     result = handful("train", "--vectors", tmp_path / "broken.txt", "--out", tmp_path / "run", "--quiet")
     assert result.exit_code == 2
-    assert "'the' a vector that is not finite" in result.stderr
+    assert "has a vector for 'the' that is not finite" in result.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_learns_from_any_file_that_fit_reads(tmp_path: Path) -> None:
+    """Semicolons, another encoding and columns by name: the settings are kept with the run."""
+    rows = [json.loads(line) for line in find_data("demo")[0].read_text("utf-8").splitlines()]
+    path = tmp_path / "tickets.csv"
+    with path.open("w", encoding="cp1252", errors="replace", newline="") as stream:
+        writer = csv.writer(stream, delimiter=";")
+        writer.writerow(["id", "message", "queue"])
+        writer.writerows([i, row["text"], row["label"]] for i, row in enumerate(rows))
+    (tmp_path / "tickets.split.json").write_bytes(find_data("demo")[1].read_bytes())
+    reading = ("--text", "message", "--label", "queue", "--encoding", "windows-1252")
+    short = ("--epochs", "1", "--episodes", "2", "--validation-episodes", "2", "--quiet")
+    assert handful("train", "--data", path, *reading, "--out", tmp_path / "run", *short).exit_code == 0
+    report = json.loads(handful("evaluate", tmp_path / "run", "--episodes", 5, "--json", "--quiet").stdout)
+    assert report["accuracy"] > 0.2

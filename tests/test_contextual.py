@@ -10,13 +10,14 @@ import torch
 from click.testing import CliRunner
 
 from handful.cli import main
+from handful.data.episodes import EpisodeSpec
 from handful.embeddings import contextual, load_vectors
 from handful.embeddings.contextual import Encoder, contextual_table
-from handful.embeddings.distillation import distill, distilled_file, fit_to_sentences, save_table
-from handful.episodes import EpisodeSpec
 from handful.errors import DataError
-from handful.model import FewShotModel, ModelSettings
-from handful.runs import RunSettings, load_material
+from handful.making.word_table import distill, distilled_file, fit_to_sentences, save_table
+from handful.meta.experiment import RunSettings, load_experiment_data
+from handful.models.few_shot import FewShotModel
+from handful.models.settings import ModelSettings, VectorSettings
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +108,7 @@ def test_a_table_is_fitted_so_that_means_of_words_are_like_sentences() -> None:
     errors = [np.abs(distances(fitted[pull]) - wanted).mean() / wanted.mean() for pull in fitted]
     assert errors[0] < 0.1 < errors[1]
     np.testing.assert_allclose(fitted[0.01][25], fitted[1e9][25], atol=1e-5)  # nothing is known of the last but the map
-    with pytest.raises(DataError, match="at least 4 texts of known words, not 3"):
+    with pytest.raises(DataError, match="at least 4 texts with known words, not 3"):
         fit_to_sentences(words, own, [[words[0]], [words[1]], [words[2]], ["ö"]], sentences[:4], 4)
     with pytest.raises(DataError, match="not 0"):
         fit_to_sentences(words, own, [["ö"]] * 4, sentences[:4], 4)
@@ -134,13 +135,13 @@ def test_every_representation_runs_on_contextual_words(tmp_path: Path, monkeypat
     rows = [f'{{"text": "text number {i} of {label}", "label": "{label}"}}' for label in "abcd" for i in range(4)]
     lines(*rows)
     lines('{"train": ["a", "b"], "val": [], "test": ["c", "d"]}', name="data.split.json")
-    settings = RunSettings(data=str(tmp_path / "data.jsonl"), model=ModelSettings(vectors="contextual:minilm"))
-    material = load_material(settings)
-    sampler = material.sampler("test", EpisodeSpec(2, 1, 2), 0)
+    settings = RunSettings(data=str(tmp_path / "data.jsonl"), model=ModelSettings(vectors=VectorSettings("contextual:minilm")))
+    inputs = load_experiment_data(settings)
+    sampler = inputs.sampler("test", EpisodeSpec(2, 1, 2), 0)
     for representation in ("mean", "idf", "cnn", "attention"):
-        chosen = ModelSettings(representation=representation, vectors="contextual:minilm")  # type: ignore[arg-type]
+        chosen = ModelSettings(representation=representation, vectors=VectorSettings("contextual:minilm"))  # type: ignore[arg-type]
         model = FewShotModel.initial(chosen, 384)
-        prepared = model.prepare(material.texts, [sampler[0], sampler[1]])
+        prepared = model.prepare(inputs.texts, [sampler[0], sampler[1]])
         logits = model.logits(prepared)
         assert logits.shape == (2, 4, 2)
         np.testing.assert_allclose(logits, np.asarray(model.to_torch().logits(prepared)), atol=1e-4)
@@ -149,11 +150,11 @@ def test_every_representation_runs_on_contextual_words(tmp_path: Path, monkeypat
 def test_any_callable_can_give_the_vectors(lines, tmp_path: Path) -> None:
     lines('{"text": "b a", "label": "x"}', '{"text": "a", "label": "y"}')
     lines('{"train": ["x"], "val": [], "test": ["y"]}', name="data.split.json")
-    material = load_material(
+    inputs = load_experiment_data(
         RunSettings(data=str(tmp_path / "data.jsonl")), lambda words: np.array([[len(words), 1.0]] * len(words))
     )
-    assert material.texts.table[material.texts.rows].tolist() == [[2, 1], [2, 1], [1, 1]]
-    assert material.texts.ids.tolist() == [0, 1, 1]  # statistics still know the word
+    assert inputs.texts.table[inputs.texts.rows].tolist() == [[2, 1], [2, 1], [1, 1]]
+    assert inputs.texts.ids.tolist() == [0, 1, 1]  # statistics still know the word
 
 
 def test_an_encoder_that_is_not_there(tmp_path: Path) -> None:

@@ -1,18 +1,24 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import lzma
 from pathlib import Path
 
 import numpy as np
+import openpyxl
+import pyarrow
 import pytest
 from conftest import needs_real_data
+from pyarrow import parquet
 
-from handful.corpus import FARTHEST, ClassSplit, Dataset, find_data, load_dataset, make_corpus, read_corpus, read_split
+from handful.data.corpus import FARTHEST, make_corpus
+from handful.data.datasets import Dataset, find_data, load_corpus, load_dataset, read_corpus
+from handful.data.splits import ClassSplit, read_split
 from handful.errors import DataError
 
-GOOD = '{"text": "Hello there", "label": "b"}', '{"sentence": ["good", "bye"], "label": "a"}'
+GOOD = '{"text": "Hello there", "label": "b"}', '{"text": ["good", "bye"], "label": "a"}'
 
 
 def test_strings_and_lists_names_and_numbers(lines) -> None:
@@ -25,6 +31,83 @@ def test_strings_and_lists_names_and_numbers(lines) -> None:
     assert numbered.classes == ("9", "10")
 
 
+def table_bytes(columns: dict[str, list], name: str) -> bytes:
+    """The columns as a file of the format that the name says."""
+    rows, stream = list(zip(*columns.values(), strict=True)), io.BytesIO()
+    if name.endswith(".parquet"):
+        parquet.write_table(pyarrow.table(columns), stream)
+    elif name.endswith(".xlsx"):
+        book = openpyxl.Workbook()
+        for row in (tuple(columns), *rows):
+            book.active.append(row)
+        book.save(stream)
+    elif "json" in name:
+        objects = [dict(zip(columns, row, strict=True)) for row in rows]
+        text = json.dumps(objects) if name.endswith(".json") else "".join(json.dumps(one) + "\n" for one in objects)
+        stream.write(text.encode())
+    else:
+        delimiter = "\t" if ".tsv" in name else ";"
+        lines = [delimiter.join(f'"{value}"' for value in row) for row in (tuple(columns), *rows)]
+        stream.write("\r\n".join(lines).encode("utf-8-sig"))
+    return gzip.compress(stream.getvalue()) if name.endswith(".gz") else stream.getvalue()
+
+
+FORMATS = ["a.csv", "a.csv.gz", "a.tsv", "a.jsonl", "a.json", "a.ndjson.gz", "a.parquet", "a.xlsx"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_same_corpus(tmp_path: Path, name: str) -> None:
+    """Found by the same names as in `handful fit`; labels that are numbers come in the order of numbers."""
+    columns = {"id": [1, 2, 3], "Message": ["Hello, you; there!", "b c", "d"], "Category": [10, 9, 10]}
+    (tmp_path / name).write_bytes(table_bytes(columns, name))
+    (tmp_path / "a.classes.json").write_text('{"9": "nine", "10": "ten"}')
+    (tmp_path / "a.split.json").write_text('{"train": [10], "val": ["nine"], "test": []}')
+    dataset = load_dataset(str(tmp_path / name))
+    corpus = dataset.corpus
+    assert (corpus.classes, corpus.written, corpus.labels.tolist()) == (("nine", "ten"), ("9", "10"), [1, 0, 1])
+    assert corpus.words(0) == ["hello", ",", "you", ";", "there", "!"]
+    assert (dataset.split.train, dataset.split.val) == ((1,), (0,))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_has_its_empty_texts_and_its_columns(tmp_path: Path, name: str, caplog) -> None:
+    columns = {"title": ["x", "y"], "body": ["a", " "], "queue": ["p", "q"], "topic": ["r", "s"]}
+    path = tmp_path / name
+    path.write_bytes(table_bytes(columns, name))
+    with pytest.raises(
+        DataError, match=rf"{name} has the columns title, body, .* which one holds the texts: name it with `text`\."
+    ):
+        read_corpus(path)
+    with pytest.raises(DataError, match=rf"{name}, (line|row) \d has an empty text: .*\(--skip-empty\)"):
+        read_corpus(path, text="body", label="queue")
+    assert read_corpus(path, skip_empty=True, text="body", label="queue").classes == ("p",)
+    assert caplog.messages == [f"Empty texts skipped in {name}: 1."]
+    assert load_corpus(str(path), text="title", label="topic").classes == ("r", "s")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.parquet"])
+def test_words_and_relations_in_every_format_that_has_lists(tmp_path: Path, name: str) -> None:
+    columns = {"text": [["Ann", "met", "Bob"]], "label": ["x"], "head": [[0, 0]], "tail": [[2, 2]]}
+    (tmp_path / name).write_bytes(table_bytes(columns, name))
+    corpus = read_corpus(tmp_path / name)
+    assert corpus.words(0) == ["Ann", "met", "Bob"]
+    assert (corpus.positions - FARTHEST).tolist() == [[0, -2], [1, -1], [2, 0]]
+
+
+def test_a_column_called_head_is_nothing_special_where_there_are_no_lists(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,label,head\nhello,x,Subject: it\n")
+    assert read_corpus(tmp_path / "a.csv").positions.shape == (1, 0)
+
+
+def test_a_file_without_a_known_ending_is_json_lines(lines) -> None:
+    assert len(read_corpus(lines(*GOOD, name="data.corpus"))) == 2
+    assert len(read_corpus(lines("text,label", "a,x", name="data.corpus"), form="csv")) == 1
+
+
+def test_texts_may_be_called_sentences(lines) -> None:
+    assert read_corpus(lines('{"sentence": ["good", "bye"], "label": "a"}')).words(0) == ["good", "bye"]
+
+
 @pytest.mark.parametrize(("ending", "compress"), [(".xz", lzma.compress), (".gz", gzip.compress)])
 def test_compressed_files(tmp_path: Path, ending: str, compress) -> None:
     path = tmp_path / f"data.jsonl{ending}"
@@ -33,7 +116,7 @@ def test_compressed_files(tmp_path: Path, ending: str, compress) -> None:
 
 
 def test_long_texts_are_cut(lines) -> None:
-    assert np.diff(read_corpus(lines('{"text": "a b c d", "label": 1}'), longest=3).offsets).tolist() == [3]
+    assert np.diff(read_corpus(lines('{"text": "a b c d", "label": 1}'), max_words=3).offsets).tolist() == [3]
 
 
 def test_class_names_beside_the_data(lines) -> None:
@@ -45,18 +128,23 @@ def test_class_names_beside_the_data(lines) -> None:
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        (("{",), r"line 1 is not JSON .*: write one JSON object a line"),
+        (("{",), r"data.jsonl, line 1 is not JSON .*: fix it\.$"),
+        ((GOOD[0], "{"), r"data.jsonl, line 2 is not JSON .*: fix it\.$"),
         ((GOOD[0], "[1]"), r"line 2 is not a JSON object"),
-        (('{"label": 1}',), r"line 1 has no text: give each line a key text"),
-        (('{"text": 3, "label": 1}',), "neither a string nor a list"),
-        (('{"text": ["a", 1], "label": 1}',), "neither a string nor a list"),
-        (('{"text": "a"}',), r"line 1 has no label: give each line a key label"),
-        (('{"text": "a", "label": 1.5}',), "has no label"),
-        (('{"text": "a", "label": true}',), "has no label"),
-        ((GOOD[0], '{"text": " ", "label": 1}'), r"line 2 has an empty text: remove the line"),
-        (("",), "has no examples"),
-        (('{"text": "a b", "label": 1, "head": [0, 0]}',), "head and tail should both be"),
-        (('{"text": "a b", "label": 1, "head": [0, 0], "tail": [1, 2]}',), "head and tail should both be"),
+        (('{"label": 1}',), r"data.jsonl has the columns label, .* which one holds the texts: name it with `text`"),
+        ((GOOD[0], '{"label": 1}'), r"line 2 has nothing as its text, neither a text nor a list of words: fix it\.$"),
+        (('{"text": 3, "label": 1}',), r"line 1 has 3 as its text, neither a text nor a list of words: fix it\.$"),
+        (('{"text": ["a", 1], "label": 1}',), r"line 1 has \['a', 1\] as its text, neither a text nor a list of words"),
+        (('{"text": "a"}',), r"data.jsonl has the columns text, .* which one holds the labels: name it with `label`"),
+        ((GOOD[0], '{"text": "a"}'), r"line 2 has no label: fix it\.$"),
+        ((GOOD[0], '{"text": "a", "label": " "}'), r"line 2 has no label: fix it\.$"),
+        (('{"text": "a", "label": 1.5}',), r"line 1 has the label 1.5: give each text one label, a name or a whole number"),
+        (('{"text": "a", "label": true}',), r"line 1 has the label True: give each text one label"),
+        (('{"text": "a", "label": ["x", "y"]}',), r"line 1 has the label \['x', 'y'\]: give each text one label"),
+        ((GOOD[0], '{"text": " ", "label": 1}'), r"line 2 has an empty text: remove it, or skip such texts \(--skip-empty\)"),
+        (("",), r"data.jsonl is empty: give one JSON object per line"),
+        (('{"text": "a b", "label": 1, "head": [0, 0]}',), "head and tail must both be"),
+        (('{"text": "a b", "label": 1, "head": [0, 0], "tail": [1, 2]}',), "head and tail must both be"),
         ((GOOD[0], '{"text": "a b", "label": 1, "head": [0, 0], "tail": [1, 1]}'), "for some texts only"),
     ],
 )
@@ -67,7 +155,7 @@ def test_bad_lines_are_refused_with_their_place_and_remedy(lines, rows, sentence
 
 def test_empty_texts_can_be_skipped_and_are_reported(lines, caplog) -> None:
     assert len(read_corpus(lines(*GOOD, '{"text": [], "label": 1}'), skip_empty=True)) == 2
-    assert caplog.messages == ["data.jsonl: 1 empty texts are left out."]
+    assert caplog.messages == ["Empty texts skipped in data.jsonl: 1."]
 
 
 def test_relations_carry_their_positions_clipped(lines) -> None:
@@ -95,12 +183,15 @@ def test_unreadable_files(tmp_path: Path) -> None:
         read_corpus(tmp_path / "nowhere.jsonl")
     broken = tmp_path / "broken.jsonl.xz"
     broken.write_bytes(lzma.compress(b"x" * 1000)[:-8])
-    with pytest.raises(DataError, match="cannot be read to its end"):
+    with pytest.raises(DataError, match="cannot be read to the end"):
         read_corpus(broken)
     latin = tmp_path / "latin.jsonl"
     latin.write_bytes('{"text": "é", "label": 1}'.encode("latin-1"))
-    with pytest.raises(DataError, match="cannot be read to its end"):
+    with pytest.raises(
+        DataError, match=r"latin.jsonl, line 1 is not in UTF-8 \(its byte 11 is 0xe9\): .* `encoding='windows-1252'`\.$"
+    ):
         read_corpus(latin)
+    assert read_corpus(latin, encoding="latin-1").words(0) == ["é"]
 
 
 def test_splits_by_name_and_number(lines) -> None:
@@ -117,7 +208,7 @@ def test_numbers_in_a_split_are_labels_also_where_labels_have_gaps(lines) -> Non
     assert (corpus.classes, corpus.written) == (("two", "five", "nine"), ("2", "5", "9"))
     split = lines('{"train": [9], "val": ["5"], "test": ["two"]}', name="split.json")
     assert read_split(split, corpus) == ClassSplit((2,), (1,), (0,))
-    with pytest.raises(DataError, match="does not have: 1, 0"):
+    with pytest.raises(DataError, match=r"does not have \(1, 0\)"):
         read_split(lines('{"train": [1], "val": [2], "test": [0]}', name="split.json"), corpus)
 
 
@@ -125,14 +216,14 @@ def test_numbers_in_a_split_are_labels_also_where_labels_have_gaps(lines) -> Non
     ("content", "sentence"),
     [
         ('{"train": [0], "val": [1]}', "lacks test"),
-        ('{"train": [0], "val": [1], "test": ["q"]}', "that the data does not have: q"),
-        ('{"train": [0], "val": [1], "test": [7]}', "does not have: 7"),
-        ('{"train": [0], "val": [0], "test": [1]}', "stands in two parts"),
-        ('{"train": 0, "val": [1], "test": []}', "no list of class names"),
-        ('{"train": [[0]], "val": [1], "test": []}', "no list of class names"),
+        ('{"train": [0], "val": [1], "test": ["q"]}', r"that the data does not have \(q\)"),
+        ('{"train": [0], "val": [1], "test": [7]}', r"does not have \(7\)"),
+        ('{"train": [0], "val": [0], "test": [1]}', "is in two parts"),
+        ('{"train": 0, "val": [1], "test": []}', "not a list of class names"),
+        ('{"train": [[0]], "val": [1], "test": []}', "not a list of class names"),
         ('{"other": {}}', "has no split for 'mine': it has other"),
         ("{", "is not JSON"),
-        ("[]", "does not hold a JSON object"),
+        ("[]", r"split.json is not a JSON object: correct the file\.$"),
     ],
 )
 def test_bad_splits(lines, content: str, sentence: str) -> None:
@@ -141,17 +232,20 @@ def test_bad_splits(lines, content: str, sentence: str) -> None:
 
 
 def test_data_by_name_and_path(lines, monkeypatch, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="There is no data 'mine'"):
+    with pytest.raises(DataError, match="There is no data set 'mine'"):
         find_data("mine")
     lines(*GOOD, name="mine.jsonl")
     lines('{"mine": {"train": ["a"], "val": ["b"], "test": []}}', name="splits.json")
     assert load_dataset(str(tmp_path / "mine.jsonl")).split.train == (0,)
     monkeypatch.setenv("HANDFUL_DATA", str(tmp_path))
     assert load_dataset("mine").split.val == (1,)
+    (tmp_path / "mine.jsonl").rename(tmp_path / "before")
+    lines("text;label", "Hello there;b", "good, bye;a", name="mine.csv")
+    assert load_dataset("mine").split.val == (1,)
     lonely = tmp_path / "lonely"
     lonely.mkdir()
     (lonely / "data.jsonl").write_text("\n".join(GOOD))
-    with pytest.raises(DataError, match="no class split beside it"):
+    with pytest.raises(DataError, match="no class split next to it"):
         load_dataset(str(lonely / "data.jsonl"))
 
 
@@ -172,7 +266,7 @@ def test_the_demo_corpus_is_what_its_note_says() -> None:
     [("reuters", 620, 31, 186, (15, 5, 11)), ("huffpost", 36900, 41, 11.5, (20, 5, 16))],
 )
 def test_real_data(name: str, examples: int, classes: int, words: float, parts: tuple[int, ...]) -> None:
-    dataset = load_dataset(name, longest=10**6)
+    dataset = load_dataset(name, max_words=10**6)
     assert len(dataset.corpus) == examples
     assert len(dataset.corpus.classes) == classes
     assert np.diff(dataset.corpus.offsets).mean() == pytest.approx(words, rel=0.01)
@@ -182,7 +276,7 @@ def test_real_data(name: str, examples: int, classes: int, words: float, parts: 
 @needs_real_data
 def test_real_empty_texts_are_left_out_and_their_number_reported(caplog) -> None:
     assert len(load_dataset("20newsgroups").corpus) == 18828 - 34
-    assert caplog.messages == ["20newsgroups.json.xz: 34 empty texts are left out."]
+    assert caplog.messages == ["Empty texts skipped in 20newsgroups.json.xz: 34."]
     with pytest.raises(DataError, match="has an empty text"):
         read_corpus(find_data("20newsgroups")[0])
 

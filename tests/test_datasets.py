@@ -16,14 +16,15 @@ import pytest
 from click.testing import CliRunner, Result
 from conftest import needs_real_data
 
-from handful.bench import vectors
-from handful.bench.datasets import check_dataset, get_dataset, measure
-from handful.bench.download import DownloadError, Patience
-from handful.bench.splits import make_parts
-from handful.bench.vectors import Published, get_vectors
-from handful.catalogue import Place, Record, catalogue, find_record
 from handful.cli import main
-from handful.corpus import PARTS, Dataset, find_data, load_corpus, load_dataset, read_corpus
+from handful.data.datasets import Dataset, find_data, load_corpus, load_dataset, read_corpus
+from handful.data.download import DownloadError, Patience
+from handful.data.fetching import check_dataset, get_dataset, measure
+from handful.data.registry import DatasetFacts, Place, find_dataset_facts, known_datasets
+from handful.data.splits import PARTS
+from handful.data.splitting import make_parts
+from handful.embeddings import published as vectors
+from handful.embeddings.published import Published, get_vectors
 from handful.errors import DataError, SettingError
 
 QUICK = Patience(silence=1, tries=2, pause=0.01)
@@ -66,15 +67,15 @@ def web(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 def known(monkeypatch):
     """Changes what is known of a data set: fewer examples a class, or other places."""
 
-    def change(name: str, **fields) -> Record:
-        record = replace(find_record(name), **fields)
-        monkeypatch.setitem(catalogue(), name, record)
+    def change(name: str, **fields) -> DatasetFacts:
+        record = replace(find_dataset_facts(name), **fields)
+        monkeypatch.setitem(known_datasets(), name, record)
         return record
 
     return change
 
 
-def rows(record: Record, each: int = 2) -> str:
+def rows(record: DatasetFacts, each: int = 2) -> str:
     """Lines of the authors' kind, with an extra key, for all classes of a record."""
     examples = [
         {"text": ["word", str(label)], "label": int(label), "raw": "Word"} for label in record.labels for _ in range(each)
@@ -93,7 +94,7 @@ def make_zip(path: Path, **files: str) -> Path:
 
 
 def test_records_are_complete_and_agree_with_themselves() -> None:
-    for name, record in catalogue().items():
+    for name, record in known_datasets().items():
         assert all([record.title, record.home, record.licence, record.made, record.places, record.split_rule])
         assert set(record.split) == set(PARTS)
         assert len(set(record.labels)) == len(record.labels) == record.statistics["classes"]
@@ -105,20 +106,20 @@ def test_records_are_complete_and_agree_with_themselves() -> None:
 
 def test_splits_have_the_papers_sizes() -> None:
     for name, sizes in PAPER.items():
-        assert tuple(len(find_record(name).split[part]) for part in PARTS) == sizes
+        assert tuple(len(find_dataset_facts(name).split[part]) for part in PARTS) == sizes
 
 
 def test_parts_keep_the_papers_classes_where_they_can() -> None:
-    paper, ours = find_record("amazon").split, find_record("amazon-17").split
+    paper, ours = find_dataset_facts("amazon").split, find_dataset_facts("amazon-17").split
     assert set(ours["train"]) < set(paper["train"])
     assert set(ours["test"]) < set(paper["test"])
     assert set(ours["val"]) < set(paper["val"]) | set(paper["test"])
-    assert find_record("fewrel-partial").split == find_record("fewrel").split
+    assert find_dataset_facts("fewrel-partial").split == find_dataset_facts("fewrel").split
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(SettingError, match="no data set 'imdb': choose one of 20newsgroups, rcv1"):
-        find_record("imdb")
+        find_dataset_facts("imdb")
 
 
 # Getting
@@ -142,13 +143,13 @@ def test_the_authors_archive_comes_from_the_web_and_is_found(web, folder: Path, 
 def test_the_next_place_is_tried_when_the_first_is_gone(web, folder: Path, known, caplog) -> None:
     url, site = web
     (site / "train.csv").write_text(
-        "text,category\n" + "".join(f'"a, b",{label}\n' for label in find_record("banking77").labels)
+        "text,category\n" + "".join(f'"a, b",{label}\n' for label in find_dataset_facts("banking77").labels)
     )
     places = Place("authors", urls=(url + "gone.zip",)), Place("banking77", "its home", (url + "train.csv",))
     known("banking77", each=1, places=places)
     get_dataset("banking77", patience=QUICK, quiet=True)
-    assert "gone.zip cannot be fetched (the server answers 404" in caplog.text
-    assert "This is from its home instead." in caplog.text
+    assert "gone.zip cannot be downloaded (the server answers 404" in caplog.text
+    assert "Using its home instead." in caplog.text
     assert load_corpus("banking77").words(0) == ["a", ",", "b"]
 
 
@@ -167,14 +168,14 @@ def test_files_at_hand(tmp_path: Path, folder: Path, known) -> None:
     with pytest.raises(DataError, match="There is no file nowhere"):
         get_dataset("amazon", [Path("nowhere")])
     assert len(read_corpus(get_dataset("amazon", [archive]))) == 48
-    with pytest.raises(DataError, match="is there already: remove it first"):
+    with pytest.raises(DataError, match="already exists: remove it first"):
         get_dataset("amazon", [archive])
     empty = make_zip(tmp_path / "other.zip")
-    with pytest.raises(DataError, match=r"other\.zip lacks 41 of the 41 classes of huffpost: fetch it again"):
+    with pytest.raises(DataError, match=r"other\.zip lacks 41 of the 41 classes of huffpost: download it again"):
         get_dataset("huffpost", [empty])
     (tmp_path / "file").touch()
     result = handful("datasets", "get", "huffpost", "--from", empty, "--data-dir", tmp_path / "file" / "data")
-    assert (result.exit_code, "cannot be made" in result.stderr) == (2, True)
+    assert (result.exit_code, "cannot be created" in result.stderr) == (2, True)
 
 
 def test_a_part_is_not_called_by_the_name_of_the_whole(tmp_path: Path, folder: Path, known) -> None:
@@ -182,7 +183,7 @@ def test_a_part_is_not_called_by_the_name_of_the_whole(tmp_path: Path, folder: P
     part = known("amazon-17", each=2)
     file = tmp_path / "amazon.json"
     file.write_text(rows(part))
-    with pytest.raises(DataError, match=r"lacks 7 of the 24 classes of amazon: use it by the name of that part, amazon-17\.$"):
+    with pytest.raises(DataError, match=r"lacks 7 of the 24 classes of amazon: use it under its own name, amazon-17\.$"):
         get_dataset("amazon", [file])
     assert not list(folder.glob("amazon*"))
     assert load_dataset("amazon-17" if get_dataset("amazon-17", [file]) else "").split.val == (1, 8, 9, 14, 16)
@@ -203,7 +204,7 @@ def test_a_folder_without_splits_uses_those_that_ship_and_its_own_wins(folder: P
 # The formats of each home
 
 
-def write_newsgroups(path: Path, record: Record) -> list[Path]:
+def write_newsgroups(path: Path, record: DatasetFacts) -> list[Path]:
     for number, group in record.classes.items():
         (path / "20news-18828" / group).mkdir(parents=True)
         (path / "20news-18828" / group / number).write_text(
@@ -214,7 +215,7 @@ def write_newsgroups(path: Path, record: Record) -> list[Path]:
     return [path / "20news-18828.tar.gz"]
 
 
-def write_reuters(path: Path, record: Record) -> list[Path]:
+def write_reuters(path: Path, record: DatasetFacts) -> list[Path]:
     def article(topics: str, lewis: str = "TRAIN", body: str = "<BODY>It rose &lt;3 &amp; fell.\n&#3;</BODY>") -> str:
         head = f'<REUTERS TOPICS="YES" LEWISSPLIT="{lewis}" CGISPLIT="TRAINING-SET">'
         return f"{head}<TOPICS>{topics}</TOPICS><TEXT>&#2;<TITLE>Prices</TITLE>{body}</TEXT></REUTERS>\n"
@@ -226,21 +227,21 @@ def write_reuters(path: Path, record: Record) -> list[Path]:
     return [path / "reut2-000.sgm"]
 
 
-def write_amazon(path: Path, record: Record) -> list[Path]:
+def write_amazon(path: Path, record: DatasetFacts) -> list[Path]:
     for name in record.classes.values():
         lines = "".join(json.dumps({"reviewText": f"{name} {i}" * (i > 0), "overall": 5.0}) + "\n" for i in range(5))
         (path / f"reviews_{name}_5.json.gz").write_bytes(gzip.compress(lines.encode()))
     return [path]
 
 
-def write_huffpost(path: Path, record: Record) -> list[Path]:
+def write_huffpost(path: Path, record: DatasetFacts) -> list[Path]:
     lines = [{"category": name.upper(), "headline": f"News {i}"} for name in record.classes.values() for i in range(5)]
     lines += [{"category": "OTHER", "headline": "x"}, {"category": "POLITICS", "headline": " "}]
     (path / "News.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return [path / "News.json"]
 
 
-def write_fewrel(path: Path, record: Record) -> list[Path]:
+def write_fewrel(path: Path, record: DatasetFacts) -> list[Path]:
     names = {f"P{number}": [name, "what it is"] for number, name in record.classes.items()}
     sentence = {"tokens": ["Anna", "Karenina", "by", "Tolstoy"], "h": ["anna", "Q1", [[0, 1]]], "t": ["t", "Q2", [[3]]]}
     relations = {relation: [sentence] * 2 for relation in names}
@@ -250,13 +251,13 @@ def write_fewrel(path: Path, record: Record) -> list[Path]:
     return [path / name for name in ("train_wiki.json", "val_wiki.json", "pid2name.json")]
 
 
-def write_banking77(path: Path, record: Record) -> list[Path]:
+def write_banking77(path: Path, record: DatasetFacts) -> list[Path]:
     for name in ("train.csv", "test.csv"):
         (path / name).write_text("text,category\n" + "".join(f'"Why, oh\nwhy?",{label}\n' for label in record.labels))
     return [path / "train.csv", path / "test.csv"]
 
 
-def write_clinc150(path: Path, record: Record) -> list[Path]:
+def write_clinc150(path: Path, record: DatasetFacts) -> list[Path]:
     part = [["do it", label] for label in record.labels]
     (path / "data_full.json").write_text(json.dumps({"train": part, "val": part, "test": [], "oos_train": [["hm", "oos"]]}))
     return [path / "data_full.json"]
@@ -305,15 +306,15 @@ def test_vectors(web, tmp_path: Path, monkeypatch) -> None:
     url, site = web
     (site / "wiki.en.vec").write_text("1 2\nword 1 2\n")
     make_zip(site / "glove.zip", **{"glove.50d.txt": "word 1", "glove.100d.txt": "word 2"})
-    monkeypatch.setitem(vectors.VECTORS, "fasttext", Published(url + "wiki.en.vec", "wiki.en.vec"))
-    monkeypatch.setitem(vectors.VECTORS, "glove-100", Published(url + "glove.zip", "glove.100d.txt"))
-    monkeypatch.setitem(vectors.VECTORS, "glove-300", Published(url + "glove.zip", "glove.300d.txt"))
+    monkeypatch.setitem(vectors.PUBLISHED, "fasttext", Published(url + "wiki.en.vec", "wiki.en.vec"))
+    monkeypatch.setitem(vectors.PUBLISHED, "glove-100", Published(url + "glove.zip", "glove.100d.txt"))
+    monkeypatch.setitem(vectors.PUBLISHED, "glove-300", Published(url + "glove.zip", "glove.300d.txt"))
     assert "word 1 2" in get_vectors("fasttext", tmp_path, quiet=True).read_text()
     result = handful("vectors", "get", "glove-100", "--out", tmp_path, "--quiet")
     assert f"--vectors {tmp_path / 'glove.100d.txt'}" in result.stdout
     assert get_vectors("glove-100", tmp_path).read_text() == "word 2"
     assert not (tmp_path / "glove.50d.txt").exists()
-    with pytest.raises(DataError, match=r"holds no glove.300d.txt"):
+    with pytest.raises(DataError, match=r"does not contain glove.300d.txt"):
         get_vectors("glove-300", tmp_path)
     with pytest.raises(SettingError, match="no published vectors 'elmo': choose one of fasttext, glove-50"):
         get_vectors("elmo")
@@ -356,10 +357,42 @@ def test_the_command_line_lists_gets_and_takes_a_folder(tmp_path: Path, folder: 
     listed = [
         json.loads(line) for line in handful("datasets", "list", "--json", "--data-dir", tmp_path / "mine").stdout.splitlines()
     ]
-    assert {fact["name"]: bool(fact["path"]) for fact in listed} == {name: name == "clinc150" for name in catalogue()}
+    assert {fact["name"]: bool(fact["path"]) for fact in listed} == {name: name == "clinc150" for name in known_datasets()}
     assert "clinc150" in handful("datasets", "list").stdout
     quick = ["--representation", "mean", "--head", "nearest", "--queries", "1", "--quiet", "--out", tmp_path / "run"]
     assert handful("train", "--data", "clinc150", "--data-dir", tmp_path / "mine", *quick).exit_code == 0
+
+
+def test_check_and_split_read_any_file(tmp_path: Path, folder: Path, known) -> None:
+    record = known("clinc150", statistics={"examples": 150, "classes": 150, "words": 3, "vocabulary": 5})
+    path = tmp_path / "my.csv"
+    rows = "".join(f"caf\xe9, {i};{label};0\n" for i, label in enumerate(record.labels))
+    path.write_text("utterance;intent;query\n" + rows, "windows-1252")
+    named = ("--text", "utterance", "--encoding", "windows-1252")
+    assert (
+        "it is not clear which one holds the texts: name it with --text"
+        in handful("datasets", "check", "clinc150", path, "--encoding", "windows-1252").stderr
+    )
+    result = handful("datasets", "check", "clinc150", path, "--text", "utterance")
+    assert result.stderr.endswith(
+        "my.csv, line 2 is not in UTF-8 (its byte 4 is 0xe9): give its encoding, such as --encoding windows-1252.\n"
+    )
+    result = handful("datasets", "check", "clinc150", path, *named, "--json")
+    assert [figure["found"] for figure in json.loads(result.stdout)] == [150, 150, 3, 4]
+    out = tmp_path / "my.split.json"
+    assert "73/21/56 classes" in handful("split", path, "--out", out, *named, "--delimiter", ";", "--label", "intent").stdout
+    dataset = load_dataset(str(path), text="utterance", encoding="windows-1252")
+    assert (len(dataset.split.train), dataset.corpus.words(0)) == (73, ["café", ",", "0"])
+
+
+def test_training_reads_a_csv_file(tmp_path: Path) -> None:
+    path = tmp_path / "my.csv"
+    names = ("the soup was tasty", "my train came late", "the screen is broken")
+    path.write_text("message,category\n" + "".join(f'"{text}, {i}",{text[-4:]} {i % 9}\n' for text in names for i in range(90)))
+    assert handful("split", path, "--out", tmp_path / "my.split.json").exit_code == 0
+    quick = ("--representation", "mean", "--head", "nearest", "--way", "2", "--queries", "1", "--quiet")
+    result = handful("train", "--data", path, *quick, "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
 
 
 # Real data
@@ -378,9 +411,9 @@ def test_real_data_is_as_it_should_be(name: str) -> None:
 )
 def test_real_parts_are_as_they_should_be_and_not_the_whole(part: str, whole: str, lack: str) -> None:
     measured = measure(find_data(part)[0])
-    assert measured.statistics == find_record(part).statistics
-    with pytest.raises(DataError, match=rf"{lack} classes of {whole}: use it by the name of that part, {part}\.$"):
-        find_record(whole).check_whole(measured.sizes, "The file")
+    assert measured.statistics == find_dataset_facts(part).statistics
+    with pytest.raises(DataError, match=rf"{lack} classes of {whole}: use it under its own name, {part}\.$"):
+        find_dataset_facts(whole).check_whole(measured.sizes, "The file")
 
 
 @needs_real_data
@@ -397,5 +430,5 @@ def test_real_labels_with_gaps_have_the_right_names(amazon: Dataset) -> None:
 @pytest.mark.parametrize("name", ["banking77", "clinc150"])
 def test_shipped_random_splits_come_from_the_documented_command(name: str) -> None:
     made = make_parts(load_corpus(name), "random", seed=0)
-    assert {part: made[part] for part in PARTS} == find_record(name).split
-    assert find_record(name).split_rule.endswith(f"handful split {name} --by random --seed 0")
+    assert {part: made[part] for part in PARTS} == find_dataset_facts(name).split
+    assert find_dataset_facts(name).split_rule.endswith(f"handful split {name} --by random --seed 0")

@@ -13,8 +13,8 @@ from handful.embeddings.packed import PackedTable, pack_table
 from handful.embeddings.tables import MINILM, Preparation
 from handful.embeddings.wordllama import WordLlama
 from handful.errors import DataError, SettingError
-from handful.model import ModelSettings
-from handful.runs import Material, RunSettings, load_material
+from handful.meta.experiment import ExperimentData, RunSettings, load_experiment_data
+from handful.models.settings import ModelSettings, VectorSettings
 
 ROWS = {"the": [1.0, 0.0, 2.0], "cat": [0.0, 3.0, 4.0], "sat": [-1.0, 1.0, 0.5], "née": [0.1, 0.2, 0.3]}
 WORD2VEC = "4 3\n" + "".join(f"{word} {' '.join(map(str, row))}\n" for word, row in ROWS.items())
@@ -89,9 +89,9 @@ def test_preparations() -> None:
     ("name", "content", "sentence"),
     [
         ("a.txt", "the 1 2 3\ncat 1 x 3\n", "word 'cat'"),
-        ("a.txt", "the 1 2 3\ncat 1 2\n", "has 2 numbers where others have 3"),
-        ("a.txt", "the 1 2 nan\n", "'the' a vector that is not finite"),
-        ("a.txt.gz", None, "cannot be read to its end"),
+        ("a.txt", "the 1 2 3\ncat 1 2\n", "has 2 numbers, but others have 3"),
+        ("a.txt", "the 1 2 nan\n", "has a vector for 'the' that is not finite"),
+        ("a.txt.gz", None, "cannot be read to the end"),
         ("a.npz", "not an archive", "is not a table of words and vectors"),
     ],
 )
@@ -116,16 +116,18 @@ def test_words_without_a_vector_are_neither_counted_nor_attended_to(tmp_path: Pa
     data = lines('{"text": "the cat zzz", "label": 1}', '{"text": "sat zzz", "label": 2}')
     split = lines('{"train": [1], "val": [2], "test": []}', name="data.split.json")
     table = write(tmp_path / "table.txt", GLOVE)
-    material = load_material(RunSettings(data=str(data), split=str(split), model=ModelSettings(vectors=str(table))))
-    assert material.corpus.words(0) == ["the", "cat"]
-    assert material.corpus.word_counts().sum() == 3
+    inputs = load_experiment_data(
+        RunSettings(data=str(data), split=str(split), model=ModelSettings(vectors=VectorSettings(str(table))))
+    )
+    assert inputs.corpus.words(0) == ["the", "cat"]
+    assert inputs.corpus.word_counts().sum() == 3
 
 
-def test_a_model_says_how_long_its_vectors_are(demo: Material) -> None:
-    longer = load_material(RunSettings(model=ModelSettings(length=10)))
+def test_a_model_says_how_long_its_vectors_are(demo: ExperimentData) -> None:
+    longer = load_experiment_data(RunSettings(model=ModelSettings(vectors=VectorSettings(length=10))))
     np.testing.assert_allclose(longer.texts.table, 10 * demo.texts.table, rtol=1e-6)
-    with pytest.raises(SettingError, match="length of 0"):
-        ModelSettings(length=0)
+    with pytest.raises(SettingError, match="--length must be above 0, not 0"):
+        VectorSettings(length=0)
 
 
 def test_the_scale_of_a_packaged_table_is_the_one_that_would_be_computed() -> None:

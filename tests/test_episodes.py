@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from handful.corpus import make_corpus
-from handful.episodes import EpisodeSampler, EpisodeSpec
+from handful.data.corpus import make_corpus
+from handful.data.episodes import EpisodeSampler, EpisodeSpec
 from handful.errors import DataError, SettingError
 
 
@@ -49,8 +49,8 @@ def test_the_source_pool_of_testing_is_all_training_examples(random_corpus) -> N
 
 
 def test_background_frequencies_can_stand_in_for_the_pool(random_corpus) -> None:
-    from handful.episodes import background_pool
-    from handful.text import Vocabulary
+    from handful.data.frequencies import background_pool
+    from handful.data.text import Vocabulary
 
     pool = background_pool(Vocabulary(["the", "penguin", "qwzxv"]))
     assert pool.counts[0] > 1000 * pool.counts[1] > pool.counts[2] == 0

@@ -8,9 +8,9 @@ import io
 import pytest
 from defusedxml.ElementTree import fromstring
 
-from handful.bench.figures import COLOURS, DASHES, HATCHES, INK, MARKERS, Figure, panels, weight_scale
+from handful.analysis.figures import COLOURS, DASHES, HATCHES, INK, MARKERS, Figure, panels, weight_scale
 from handful.errors import MissingExtraError
-from handful.explanation import FOR
+from handful.utils.shading import FOR
 
 ROWS = [{"name": "first", "value": 0.25}, {"name": "se,cond", "value": 1.5, "more": 3}]
 

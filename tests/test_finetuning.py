@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from handful.episodes import EpisodeSpec
-from handful.finetuning import NotConvergedWarning
-from handful.functional import cross_entropy
-from handful.model import FewShotModel, ModelSettings
-from handful.training import TrainingSettings, meta_train
+from handful.data.episodes import EpisodeSpec
+from handful.meta.training import TrainingSettings, meta_train
+from handful.models.few_shot import FewShotModel
+from handful.models.finetuning import NotConvergedWarning
+from handful.models.settings import FinetuneSettings, ModelSettings
+from handful.utils.functional import cross_entropy
 
-SETTINGS = ModelSettings(representation="cnn", head="finetune", classes=8)
+SETTINGS = ModelSettings(representation="cnn", head="finetune", finetune=FinetuneSettings(classes=8))
 
 
 def test_fine_tuning_ends_where_the_gradient_is_small(random_corpus, random_table, sampler) -> None:
@@ -28,13 +29,13 @@ def test_a_cap_that_is_reached_is_reported(random_corpus, random_table, sampler)
     model = FewShotModel.initial(SETTINGS, 16).to_torch()
     model.head = replace(model.head, most_steps=2)
     prepared = model.prepare(random_corpus.texts(random_table), [sampler[0], sampler[1]])
-    with pytest.warns(NotConvergedWarning, match="2 of 2 tasks were not fine-tuned to the end in 2 steps"):
+    with pytest.warns(NotConvergedWarning, match="2 of 2 tasks did not converge in 2 steps"):
         model.logits(prepared)
 
 
 def test_pre_training_learns_the_training_classes(demo) -> None:
     """On real messages: after two short epochs it tells fifteen classes apart far better than chance."""
-    settings = replace(SETTINGS, classes=30)
+    settings = replace(SETTINGS, finetune=FinetuneSettings(classes=30))
     train, val = (demo.sampler(part, EpisodeSpec(5, 1, 8), 0) for part in ("train", "val"))
     quick = TrainingSettings(episodes=60, tasks=3, validation_episodes=2, epochs=2)
     _, history = meta_train(FewShotModel.initial(settings, 256), demo.texts, train, val, quick, quiet=True)

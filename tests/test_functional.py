@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge as SklearnRidge
 
-from handful.functional import (
+from handful.utils.functional import (
     cross_entropy,
     distances,
     entropy,
@@ -44,7 +44,7 @@ def test_segment_sum_gives_nothing_to_an_empty_document(kind) -> None:
 
 @KINDS
 def test_weighted_bag_is_the_weighted_sum(kind, monkeypatch) -> None:
-    monkeypatch.setattr("handful.functional.BAG_CHUNK", 2)  # several chunks, some of empty documents
+    monkeypatch.setattr("handful.utils.functional.BAG_CHUNK", 2)  # several chunks, some of empty documents
     table, rows, weights = RNG.normal(size=(7, 4)).astype("f"), RNG.integers(0, 7, 9), RNG.random(9).astype("f")
     bags = np.asarray(weighted_bag(kind(table), rows, kind(weights), OFFSETS))
     expected = [weights[a:b] @ table[rows[a:b]] for a, b in itertools.pairwise(OFFSETS)]
@@ -137,7 +137,7 @@ def test_segment_max_down_the_words(kind) -> None:
 def test_nearest_and_centroid_are_scikit_learns(kind) -> None:
     from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 
-    from handful.heads import Centroid, Nearest
+    from handful.models.heads import Centroid, Nearest
 
     vectors, labels, queries = RNG.normal(size=(9, 5)), np.arange(9) % 3, RNG.normal(size=(40, 5))
     targets = kind(one_hot(labels, 3).astype(float))
@@ -165,7 +165,7 @@ def test_routing_by_hand(kind) -> None:
 
 
 def test_the_neural_tensor_layer_by_hand() -> None:
-    from handful.heads import Induction
+    from handful.models.heads import Induction
 
     rng = np.random.default_rng(0)
     parameters = Induction(slices=4).initial(rng, 3)

@@ -1,4 +1,4 @@
-"""The universal generator: mixed episodes, signals without a scale of their own, making it, and the one that ships."""
+"""The generator for any texts: mixed episodes, signals without a scale of their own, making it, and the one that ships."""
 
 from __future__ import annotations
 
@@ -9,11 +9,32 @@ import numpy as np
 import pytest
 from conftest import needs_real_data
 
-from handful.corpus import ClassSplit, Corpus, Dataset, load_dataset, make_corpus
-from handful.decision import Lesson, Reader, Words, decide
-from handful.episodes import MixedSampler, SourcePool, background_frequencies, background_pool
+from handful.data.corpus import Corpus, make_corpus
+from handful.data.datasets import Dataset, load_dataset
+from handful.data.episodes import MixedSampler
+from handful.data.frequencies import SourcePool, background_frequencies, background_pool
+from handful.data.splits import ClassSplit
+from handful.embeddings.words import TokenizedTexts, WordLookup
 from handful.errors import SettingError
-from handful.functional import (
+from handful.making.generator import (
+    CLASSES,
+    GENERATOR_SETTINGS,
+    calibrate_scale,
+    distract,
+    in_use,
+    load_generator_data,
+    make_generator,
+)
+from handful.meta.checkpoints import load_checkpoint, save_checkpoint
+from handful.meta.training import TrainingSettings
+from handful.models.few_shot import FewShotModel
+from handful.models.generator import DEFAULT_VECTORS, SHIPPED_GENERATOR, load_generator
+from handful.models.heads import RefinedRidge, UnitRidge
+from handful.models.representations import Batch
+from handful.models.settings import AttentionSettings, ModelSettings
+from handful.models.signatures import Evidence, frequency_level, mean_vectors, unevenness
+from handful.models.text_encoders import AttentionBag
+from handful.utils.functional import (
     one_hot,
     ridge_weights,
     segment_sum,
@@ -22,24 +43,6 @@ from handful.functional import (
     softmax_refined,
     unit_length,
     weighted_bag,
-)
-from handful.heads import RefinedRidge, UniversalRidge
-from handful.model import FewShotModel, ModelSettings
-from handful.representations import Batch
-from handful.signatures import Evidence, frequency_level, mean_vectors, unevenness
-from handful.storage import load_checkpoint, save_checkpoint
-from handful.training import TrainingSettings
-from handful.universal import (
-    CLASSES,
-    FOLDER,
-    SETTINGS,
-    VECTORS,
-    calibrate,
-    distract,
-    in_use,
-    load_generator,
-    load_ground,
-    make_generator,
 )
 
 # Mixed episodes
@@ -93,9 +96,9 @@ def test_the_scale_of_vectors_does_not_matter(random_corpus, random_table) -> No
     small, large = (random_corpus.texts(random_table * factor) for factor in (1, 100))
     support = [texts.select(np.arange(0, 96, 12)) for texts in (small, large)]
     first, second = (Evidence.of(texts, one_hot(labels, 4)) for texts in support)
-    one, other = (evidence.r(texts.table @ evidence.directions) for evidence, texts in ((first, small), (second, large)))
+    one, other = (evidence.signal("reach", texts, np.zeros(0)) for evidence, texts in ((first, small), (second, large)))
     np.testing.assert_allclose(one, other, atol=1e-3)
-    head = UniversalRidge()
+    head = UnitRidge()
     parameters = head.initial(np.random.default_rng(0), 16)
     vectors, targets = random_table[:8], one_hot(labels, 4)
     scores = [head.fit(parameters, vectors * f, targets)(random_table * f) for f in (1, 100)]
@@ -105,8 +108,8 @@ def test_the_scale_of_vectors_does_not_matter(random_corpus, random_table) -> No
 def test_a_word_that_the_support_set_lacks_falls_evenly(random_corpus, random_table) -> None:
     texts = random_corpus.texts(random_table).select(np.arange(0, 96, 12))
     evidence = Evidence.of(texts, one_hot(np.arange(8), 8))
-    assert (evidence.uneven_of(evidence.words) == evidence.uneven).all()
-    assert evidence.uneven_of(np.array([-1, 10_000])).tolist() == [0, 0]
+    assert (evidence._uneven_of(evidence.words) == evidence.uneven).all()
+    assert evidence._uneven_of(np.array([-1, 10_000])).tolist() == [0, 0]
 
 
 def test_frequency_levels_are_small_numbers() -> None:
@@ -125,8 +128,8 @@ def small_data(demo, monkeypatch) -> None:
     """The demo corpus in place of the benchmarks."""
     split = ClassSplit(tuple(range(15)), tuple(range(15, 20)), ())
     dataset = Dataset("demo", demo.dataset.corpus, split)
-    monkeypatch.setattr("handful.universal.load_dataset", lambda *arguments, **more: dataset)
-    monkeypatch.setattr("handful.universal.CALIBRATION_EPISODES", 4)
+    monkeypatch.setattr("handful.making.generator.load_dataset", lambda *arguments, **more: dataset)
+    monkeypatch.setattr("handful.making.generator.CALIBRATION_EPISODES", 4)
 
 
 @pytest.mark.usefixtures("small_data")
@@ -138,7 +141,7 @@ def test_making_a_generator_resumes_to_the_same_bits(tmp_path: Path, monkeypatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("handful.universal.save_checkpoint", killed)
+        patch.setattr("handful.making.generator.save_checkpoint", killed)
         with pytest.raises(KeyboardInterrupt):
             make_generator(tmp_path / "cut", ["demo"], training=QUICK, quiet=True)
     assert load_checkpoint(tmp_path / "cut", whole.parameters) is not None
@@ -151,13 +154,13 @@ def test_making_a_generator_resumes_to_the_same_bits(tmp_path: Path, monkeypatch
 
 def test_calibration_lowers_the_loss_on_other_classes(demo) -> None:
     dataset = Dataset("demo", demo.dataset.corpus, ClassSplit(tuple(range(15)), tuple(range(15, 20)), ()))
-    ground = load_ground([dataset], SETTINGS)
+    generator_data = load_generator_data([dataset], GENERATOR_SETTINGS)
     wrong = load_generator().with_parameters({**load_generator().parameters, "head.scale": np.array([5, 0, 0], np.float32)})
-    right = calibrate(wrong, ground, 12)
+    right = calibrate_scale(wrong, generator_data, 12)
 
     def loss(model: FewShotModel) -> float:
         fast = model.to_torch()
-        return sum(fast.loss(fast.prepare(ground.texts, [ground.validation[i]]))[0].item() for i in range(12))
+        return sum(fast.loss(fast.prepare(generator_data.texts, [generator_data.validation[i]]))[0].item() for i in range(12))
 
     assert loss(right) < 0.9 * loss(wrong)
 
@@ -181,25 +184,27 @@ def test_distracting_words_come_before_or_after_a_text_and_change_nothing_else(d
 
 
 def test_it_is_small_and_says_what_it_is() -> None:
-    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 100_000
-    assert load_generator().settings == in_use(SETTINGS)
-    assert "## " in (FOLDER / "README.md").read_text("utf-8")
+    assert sum(path.stat().st_size for path in SHIPPED_GENERATOR.iterdir()) < 100_000
+    assert load_generator().settings == in_use(GENERATOR_SETTINGS)
+    assert "## " in (SHIPPED_GENERATOR / "README.md").read_text("utf-8")
 
 
 def accuracies(corpus: Corpus, classes, shot: int, episodes: int) -> dict[str, np.ndarray]:
     """Of the generator, and of frequency weights and plain means with the same vectors and a ridge head, episode by episode."""
     nothing = SourcePool(np.empty(0), np.empty(0), 0, 0.0)
     sampler = MixedSampler(corpus, [classes], nothing, 3, (5, 5), (shot, shot))
-    reader, generator = Reader(VECTORS, "en", 150), load_generator()
+    encoder = AttentionBag(WordLookup(DEFAULT_VECTORS, "en", 150), load_generator())
     results: dict[str, list[float]] = {"generator": [], "frequency": [], "mean": []}
     for index in range(episodes):
         episode = sampler[index]
         raw = [" ".join(corpus.words(i)) for i in np.concatenate([episode.support, episode.query])]
         targets = one_hot(episode.support_labels, 5)
-        decision = decide(Lesson(reader.read(raw[: len(targets)]), targets, True), generator)
-        scores = {"generator": decision.scores(reader.read(raw[len(targets) :]), generator)}
-        words = reader.read(raw)
-        frequencies = background_frequencies(words.distinct)[words.texts.ids]
+        words, weights = encoder.read(raw), np.ones(len(targets), np.float32)
+        support, queries = np.split(np.arange(len(raw)), [len(targets)])
+        fitted = encoder.fit(words.select(support), targets, weights)
+        scorer = encoder.model.ready_head.fit(fitted.vectors(words.select(support)), targets, weights, exclusive=True)
+        scores = {"generator": scorer(fitted.vectors(words.select(queries)))}
+        frequencies = words.frequencies[words.texts.ids]
         scores["frequency"] = ridge_scores(words, 1e-3 / (1e-3 + frequencies), targets)
         scores["mean"] = ridge_scores(words, np.ones(len(frequencies)), targets)
         for name, values in scores.items():
@@ -207,7 +212,7 @@ def accuracies(corpus: Corpus, classes, shot: int, episodes: int) -> dict[str, n
     return {name: np.array(values) for name, values in results.items()}
 
 
-def ridge_scores(words: Words, importance: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def ridge_scores(words: TokenizedTexts, importance: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Scores of the texts behind the examples, by ridge regression on weighted means; 1 is the penalty that suits best."""
     texts = words.texts
     weights = (importance / segment_sum(importance, texts.offsets)[segments(texts.offsets)]).astype(np.float32)
@@ -224,26 +229,30 @@ def test_on_the_demo_corpus_it_is_level_with_frequency_weights_and_far_above_the
 @needs_real_data
 @pytest.mark.parametrize("shot", [1, 5])
 def test_it_beats_frequency_weights_on_validation_classes(shot: int) -> None:
-    dataset = load_dataset("reuters", FOLDER / CLASSES, 150, skip_empty=True)
+    dataset = load_dataset("reuters", SHIPPED_GENERATOR / CLASSES, 150, skip_empty=True)
     found = accuracies(dataset.corpus, dataset.split.val, shot, 25)
     assert found["generator"].mean() > found["frequency"].mean()
 
 
 def test_signals_are_named_in_errors() -> None:
-    with pytest.raises(SettingError, match="s, t, f, u and r"):
-        ModelSettings(signals=("q",))
+    with pytest.raises(SettingError, match="s, t, frequency, unevenness and reach"):
+        AttentionSettings(signals=("q",))
 
 
 # Its attention and its head
 
 
+def with_rarity(settings: ModelSettings, share: float) -> ModelSettings:
+    return replace(settings, attention=replace(settings.attention, rarity=share))
+
+
 def test_half_of_the_attention_goes_by_rarity(random_corpus, random_table) -> None:
     texts = random_corpus.texts(random_table)
     signals = np.random.default_rng(0).normal(size=(len(texts.ids), 3)).astype(np.float32)
-    settings = replace(SETTINGS, rarity=0.0)
+    settings = GENERATOR_SETTINGS
     model = FewShotModel.initial(settings, random_table.shape[1])
     generated, rare, half = (
-        FewShotModel(replace(settings, rarity=share), model.parameters).weights(Batch(texts, signals)) for share in (0, 1, 0.5)
+        FewShotModel(with_rarity(settings, share), model.parameters).weights(Batch(texts, signals)) for share in (0, 1, 0.5)
     )
     np.testing.assert_allclose(half, (generated + rare) / 2, rtol=1e-5)
     frequencies = 10 ** (signals[:, 0] * 2 - 4.5)
@@ -252,9 +261,10 @@ def test_half_of_the_attention_goes_by_rarity(random_corpus, random_table) -> No
 
 
 def test_rarity_needs_a_share_and_the_signal_of_frequency() -> None:
-    for settings in ({"rarity": 1.5}, {"rarity": 0.5, "signals": ("u",)}):
-        with pytest.raises(SettingError, match="a share from 0 to 1"):
-            replace(SETTINGS, **settings)
+    with pytest.raises(SettingError, match=r"must be from 0 to 1, not 1\.5"):
+        AttentionSettings(signals=("frequency",), rarity=1.5)
+    with pytest.raises(SettingError, match="needs the signal f"):
+        AttentionSettings(signals=("unevenness",), rarity=0.5)
 
 
 def test_the_head_is_a_ridge_regression_with_an_intercept_on_unit_vectors() -> None:
@@ -265,7 +275,7 @@ def test_the_head_is_a_ridge_regression_with_an_intercept_on_unit_vectors() -> N
     vectors, queries, targets = rng.normal(size=(12, 6)), rng.normal(size=(5, 6)), one_hot(np.arange(12) % 4, 4)
     unit = normalize(vectors)
     reference = Ridge(alpha=float(np.mean(np.sum((unit - unit.mean(axis=0)) ** 2, axis=1)))).fit(unit, targets)
-    head = UniversalRidge(scale=1.0)
+    head = UnitRidge(scale=1.0)
     scores = head.fit(head.initial(rng, 6), vectors, targets)(queries)
     np.testing.assert_allclose(scores + targets.mean(axis=0), reference.predict(normalize(queries)), atol=1e-6)
 
@@ -315,7 +325,7 @@ def messages(demo) -> tuple[np.ndarray, np.ndarray]:
     """Vectors of four messages of each of the demo corpus's classes, without their mean."""
     corpus = demo.dataset.corpus
     members = np.concatenate([np.flatnonzero(corpus.labels == label)[:4] for label in range(len(corpus.classes))])
-    vectors = mean_vectors(Reader(VECTORS, "en", 500).read([" ".join(corpus.words(i)) for i in members]).texts)
+    vectors = mean_vectors(WordLookup(DEFAULT_VECTORS, "en", 500).read([" ".join(corpus.words(i)) for i in members]).texts)
     unit = unit_length(vectors)
     return unit - unit.mean(axis=0), one_hot(corpus.labels[members], len(corpus.classes))
 

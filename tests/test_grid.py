@@ -16,13 +16,13 @@ from click.testing import CliRunner, Result
 from handful.bench.costs import budget_check, estimate_cells, makespan, parse_duration, read_costs
 from handful.bench.grid import PAPER_DATA, Cell, Selection, grid_names, load_cells, read_grid
 from handful.bench.results import append_result, locked, read_results, result_line
-from handful.bench.running import ACCURACIES, LOCK, RESULT, run_cell, run_grid, shared_material
+from handful.bench.running import ACCURACIES, LOCK, RESULT, run_cell, run_grid, shared_data
 from handful.bench.tables import paper_figures
 from handful.cli import main
 from handful.errors import DataError, SettingError
-from handful.evaluation import paired_difference
-from handful.parallel import Failure, Pool, dependable_map
-from handful.runs import load_material
+from handful.meta.evaluation import paired_difference
+from handful.meta.experiment import load_experiment_data
+from handful.utils.parallel import Failure, Workers, dependable_map
 
 TINY = {"way": 3, "queries": 3, "episodes": 3, "validation_episodes": 2, "epochs": 2, "test_episodes": 6}
 TIMES = ("seconds", "peak_memory_mb", "resumed_from_epoch")
@@ -32,15 +32,17 @@ def tiny_cell(preset: str = "our", **options: object) -> Cell:
     return Cell("demo", 1, "wordllama", preset, 0, tuple(sorted({**TINY, **options}.items())), "idf-rr")
 
 
-@pytest.mark.parametrize("options", [{"length": 10.0}, {"pool": "background"}, {"longest": 3}, {"vectors": "minilm"}], ids=str)
-def test_cells_share_material_only_if_it_is_the_same(options: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "options", [{"length": 10.0}, {"word_frequencies": "background"}, {"max_words": 3}, {"vectors": "minilm"}], ids=str
+)
+def test_cells_share_data_only_if_it_is_the_same(options: dict[str, object]) -> None:
     """What a cell gets from the cache is what it would have loaded."""
     settings = tiny_cell("avg-rr", **options).settings
-    shared, loaded = shared_material(settings), load_material(settings)
+    shared, loaded = shared_data(settings), load_experiment_data(settings)
     np.testing.assert_array_equal(shared.texts.table, loaded.texts.table)
     np.testing.assert_array_equal(shared.texts.rows, loaded.texts.rows)
     assert (shared.background is None) == (loaded.background is None)
-    assert shared_material(tiny_cell("idf-rr", **options).settings) is shared
+    assert shared_data(tiny_cell("idf-rr", **options).settings) is shared
 
 
 def write_grid(folder: Path, presets: list[str], seeds: list[int], name: str = "tiny.json", **options: object) -> Path:
@@ -125,7 +127,7 @@ def test_a_preset_that_names_vectors_keeps_them(monkeypatch) -> None:
     from handful.bench import grid
 
     monkeypatch.setattr(grid, "load_preset", lambda name: {"representation": "mean", "head": "ridge", "vectors": "minilm"})
-    assert Cell("demo", 1, "wordllama", "any").settings.model.vectors == "minilm"
+    assert Cell("demo", 1, "wordllama", "any").settings.model.vectors.names == "minilm"
 
 
 @pytest.mark.parametrize(
@@ -222,7 +224,7 @@ def test_a_failing_cell_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert result.exit_code == 1
     for sentence in (
         "15 classes are too few for 16-way",
-        "avg-nn-seed0 and 1 more: There is no data 'nowhere'",
+        "avg-nn-seed0 and 1 more: There is no data set 'nowhere'",
         "no preset 'no-such'",
     ):
         assert sentence in result.stderr
@@ -262,7 +264,7 @@ def test_a_cell_that_another_process_runs_is_left_to_it(tmp_path: Path) -> None:
     with locked(tmp_path / cell.folder / LOCK):
         assert run_cell(cell, tmp_path) is None
         reports = list(run_grid([cell], tmp_path / "r", tmp_path, quiet=True))
-    assert [str(report) for report in reports] == ["demo-1shot-wordllama-avg-nn-seed0: another process is at it."]
+    assert [str(report) for report in reports] == ["demo-1shot-wordllama-avg-nn-seed0: another process is running it."]
     assert not (tmp_path / cell.folder / RESULT).exists()
 
 
@@ -311,7 +313,7 @@ def test_nothing_is_begun_that_does_not_fit_the_budget(tmp_path: Path) -> None:
     fits = budget_check(cells, [], estimate_cells(cells, [])[1].seconds + 1)
     assert [fits(cell) for cell in cells] == [False, True]
     result = handful("benchmark", "main", "--out", tmp_path / "r", "--only", "demo", "--data", "demo", "--time-budget", "1s")
-    assert (result.exit_code, result.stdout[:16]) == (0, "Left: 130 cells ")
+    assert (result.exit_code, result.stdout[:16]) == (0, "Remaining: 130 c")
     assert parse_duration("1.5h") == 5400
     for wrong in ("90", "m", "-3s"):
         with pytest.raises(SettingError, match="90m"):
@@ -322,7 +324,7 @@ def test_many_machines_take_as_long_as_the_longest_cell_at_least() -> None:
     seconds = [5.0, 4, 3, 2, 1]
     assert [makespan(seconds, machines) for machines in (1, 2, 100)] == [15, 8, 5]
     plan = handful("benchmark", "full", "--out", "nowhere.jsonl", "--dry-run", "--machines", 100).stdout.splitlines()
-    assert "with 100 at once" in plan[-1]
+    assert "100 in parallel" in plan[-1]
     assert len(plan) > 1500
 
 
@@ -343,7 +345,7 @@ def test_a_dead_worker_ends_neither_the_others_nor_their_jobs(tmp_path: Path) ->
             raise DataError("Three is wrong: take another.")
         return number * number
 
-    outcomes = {number: result for (number, _), result in dependable_map(job, [(i, tmp_path) for i in range(7)], Pool(2))}
+    outcomes = {number: result for (number, _), result in dependable_map(job, [(i, tmp_path) for i in range(7)], Workers(2))}
     assert {number: result for number, result in outcomes.items() if number not in (3, 5)} == {0: 0, 1: 1, 2: 4, 4: 16, 6: 36}
     assert outcomes[3] == Failure("Three is wrong: take another.")
     assert "died 3 times" in outcomes[5].reason
@@ -353,14 +355,14 @@ def test_a_dead_worker_ends_neither_the_others_nor_their_jobs(tmp_path: Path) ->
     ("options", "sentence"),
     [
         ({"backend": "threads"}, "no backend 'threads'"),
-        ({"workers": 0}, "0 workers"),
-        ({"backend": "dask"}, "--address"),
-        ({"address": "tcp://127.0.0.1:1"}, "--address"),
+        ({"processes": 0}, "`processes` is 0: it must be at least 1"),
+        ({"backend": "dask"}, "`address`"),
+        ({"address": "tcp://127.0.0.1:1"}, "`address`"),
     ],
 )
 def test_pools_that_cannot_be(options: dict, sentence: str) -> None:
     with pytest.raises(SettingError, match=sentence):
-        Pool(**options)
+        Workers(**options)
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_work(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from handful import maml
-from handful.functional import cross_entropy
-from handful.maml import Maml
-from handful.model import FewShotModel, ModelSettings
-from handful.training import TrainingSettings, meta_train
+from handful.meta.training import TrainingSettings, meta_train
+from handful.models import maml
+from handful.models.few_shot import FewShotModel
+from handful.models.maml import Maml
+from handful.models.settings import ModelSettings
+from handful.utils.functional import cross_entropy
 
 SETTINGS = ModelSettings(representation="cnn", head="maml")
 

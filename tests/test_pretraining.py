@@ -9,16 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handful import runs
-from handful.corpus import Texts
+from handful.data.corpus import Texts
+from handful.data.episodes import EpisodeSpec
 from handful.embeddings.contextual import Encoder
-from handful.episodes import EpisodeSpec
 from handful.errors import SettingError
-from handful.functional import cross_entropy
-from handful.model import FewShotModel, ModelSettings
-from handful.pretraining import KEPT, MASKED, REPLACED, MaskedLanguageModel
-from handful.runs import RunSettings, evaluate_run, load_material, settings_from_options, train_run
-from handful.training import TrainingSettings, TrainingState
+from handful.meta import experiment as runs
+from handful.meta.experiment import RunSettings, evaluate_run, load_experiment_data, settings_from_options, train_run
+from handful.meta.pretraining import KEPT, MASKED, REPLACED, MaskedLanguageModel
+from handful.meta.training import TrainingSettings, TrainingState
+from handful.models.few_shot import FewShotModel
+from handful.models.settings import MamlSettings, ModelSettings, VectorSettings
+from handful.utils.functional import cross_entropy
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +73,7 @@ def test_only_the_masked_pieces_are_named_and_the_loss_is_that_of_the_whole_mode
 
 
 def test_perplexity_falls_on_texts_it_reads_and_a_killed_run_goes_on(encoder: Encoder, parts, monkeypatch) -> None:
-    monkeypatch.setattr("handful.pretraining.RATE", 0.01)
+    monkeypatch.setattr("handful.meta.pretraining.RATE", 0.01)
     states: list[TrainingState] = []
     whole = MaskedLanguageModel(encoder).train(parts, 6, save=states.append, quiet=True)
     first, last = states[0].history[0], states[-1].history[-1]
@@ -150,7 +151,7 @@ def test_an_encoder_is_fine_tuned_under_the_attention(tiny_encoder: str, data: P
     monkeypatch.setenv("HANDFUL_CACHE", str(tmp_path / "cache"))
     settings = small_run(tiny_encoder, data, train_vectors=True)
     train_run(settings, tmp_path / "run", quiet=True)
-    _, trained = runs.load_run(tmp_path / "run")
+    trained = runs.load_run(tmp_path / "run").model
     before = Encoder(tiny_encoder).initial()
     moved = [name for name, value in before.items() if not np.array_equal(trained.parameters[f"vectors.{name}"], value)]
     assert len(moved) > len(before) / 2
@@ -160,18 +161,21 @@ def test_an_encoder_is_fine_tuned_under_the_attention(tiny_encoder: str, data: P
 def test_untrained_it_gives_the_frozen_vectors(tiny_encoder: str, data: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("HANDFUL_CACHE", str(tmp_path / "cache"))
     settings = small_run(tiny_encoder, data, train_vectors=True)
-    material = load_material(settings)
-    episode = material.sampler("test", EpisodeSpec(2, 1, 2), 0)[0]
+    inputs = load_experiment_data(settings)
+    episode = inputs.sampler("test", EpisodeSpec(2, 1, 2), 0)[0]
     trained = FewShotModel.initial(settings.model, 16)
-    frozen = FewShotModel.initial(replace(settings.model, train_vectors=False), 16)
-    logits = [model.logits(model.prepare(material.texts, [episode])) for model in (trained, frozen)]
+    frozen = FewShotModel.initial(replace(settings.model, vectors=replace(settings.model.vectors, trained=False)), 16)
+    logits = [model.logits(model.prepare(inputs.texts, [episode])) for model in (trained, frozen)]
     np.testing.assert_allclose(*logits, atol=0.05)  # the frozen ones are kept in half precision
 
 
 def test_the_gradient_of_several_tasks_is_the_mean_of_theirs(tiny_encoder: str, parts, sampler) -> None:
     """Ten tasks of one update are taken one by one, for memory."""
     settings = ModelSettings(
-        representation="cls", head="maml", vectors=f"contextual:{tiny_encoder}", first_order=True, hidden=0
+        representation="cls",
+        head="maml",
+        vectors=VectorSettings(f"contextual:{tiny_encoder}"),
+        maml=MamlSettings(first_order=True, hidden=0),
     )
     texts = replace(parts["train"], table=np.zeros((60, 16), np.float32))
     model = FewShotModel.initial(settings, 16).to_torch()
@@ -192,15 +196,17 @@ def test_the_gradient_of_several_tasks_is_the_mean_of_theirs(tiny_encoder: str, 
     ("options", "sentence"),
     [
         ({"representation": "cls", "vectors": "wordllama"}, "name it with --vectors contextual"),
-        ({"inner_rate": 0}, "MAML takes 1 inner step"),
+        ({"inner_rate": 0}, "--inner-rate must be above 0, not 0"),
+        ({"inner_steps": 0}, "--inner-steps must be at least 1, not 0"),
+        ({"hidden": -1}, "--hidden must be at least 0, not -1"),
     ],
 )
 def test_settings_that_make_no_sense(options: dict, sentence: str) -> None:
     with pytest.raises(SettingError, match=sentence):
-        ModelSettings(**options)
+        settings_from_options(options)
 
 
 def test_pre_training_needs_an_encoder_that_is_trained(tmp_path: Path) -> None:
     settings = RunSettings(training=TrainingSettings(pretraining_epochs=1))
-    with pytest.raises(SettingError, match="Pre-training is for an encoder"):
+    with pytest.raises(SettingError, match="Pre-training works only if an encoder is trained"):
         train_run(settings, tmp_path / "run", quiet=True)

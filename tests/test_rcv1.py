@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from handful.bench.rcv1 import class_topics, read_ids, read_rcv1
-from handful.catalogue import find_record
 from handful.cli import main
-from handful.corpus import load_dataset
+from handful.data.datasets import load_dataset
+from handful.data.rcv1 import class_topics, read_ids, read_rcv1
+from handful.data.registry import find_dataset_facts
 from handful.errors import DataError
 
 ARTICLE = """<?xml version="1.0" encoding="iso-8859-1" ?>
@@ -92,7 +92,7 @@ def test_the_list_of_documents_may_come_from_the_authors_archive(collection: Pat
 
 def test_without_a_copy_of_the_text_there_is_no_rcv1(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["datasets", "get", "rcv1", "--data-dir", str(tmp_path)])
-    assert result.stderr.startswith("Error: RCV1 is licensed: ask for it at https://trec.nist.gov")
+    assert result.stderr.startswith("Error: RCV1 is licensed: request it at https://trec.nist.gov")
     assert "There is no file nowhere" in get([Path("nowhere")], tmp_path).stderr
 
 
@@ -121,10 +121,12 @@ def test_broken_and_malicious_documents_are_refused(tmp_path: Path, content: byt
 
 def test_a_broken_zip_and_a_broken_list(tmp_path: Path, lines) -> None:
     (tmp_path / "day.zip").write_bytes(b"no zip")
-    with pytest.raises(DataError, match="is no zip file"):
+    with pytest.raises(DataError, match="is not a zip file"):
         list(read_rcv1([tmp_path], {"1newsML.xml": 0}))
-    for line in ("{", "[]", '{"path": "a"}', '{"path": "a", "label": "x"}'):
-        with pytest.raises(DataError, match="line 1 is not an object with path and label"):
+    wrong = {"{": "JSON .*", "[]": "a JSON object"}
+    wrong |= dict.fromkeys(('{"path": "a"}', '{"path": "a", "label": "x"}'), "an object with path and label")
+    for line, what in wrong.items():
+        with pytest.raises(DataError, match=rf"list\.json, line 1 is not {what}: give the authors' list\.$"):
             read_ids(lines(line, name="list.json"))
 
 
@@ -135,4 +137,4 @@ def test_a_class_is_named_by_the_most_general_topic_its_documents_share() -> Non
         {"label": 1, "topics": ["MCAT"]},
     ]
     assert class_topics(examples) == {"0": "C15", "1": "1"}
-    assert len(find_record("rcv1").labels) == 71
+    assert len(find_dataset_facts("rcv1").labels) == 71

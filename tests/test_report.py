@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from handful.bench import report
-from handful.bench.analyses import ANALYSES, Analysis, NotApplicableError, Subject
-from handful.bench.figures import Figure, panels
-from handful.bench.report import Outcome, analyse, render, write_report
+from handful.analysis import ANALYSES, Analysis, InspectedRun, NotApplicableError
+from handful.analysis import page as report
+from handful.analysis.figures import Figure, panels
+from handful.analysis.page import AnalysisOutcome, analyse, render, write_report
 from handful.cli import main
 from handful.errors import SettingError
-from handful.model import ModelSettings
-from handful.runs import RunSettings
+from handful.meta.experiment import RunSettings
+from handful.models.settings import ModelSettings, VectorSettings
 
 EVIL = '<script>alert("x")</script> & <b>bold</b>'
 
@@ -31,14 +31,14 @@ def text_figure(name="evil", rows=(), html="") -> Figure:
 
 
 def test_words_of_the_data_are_text():
-    page = render(EVIL, EVIL, [Outcome("evil", [text_figure(rows=[{EVIL: EVIL}])]), Outcome("none", (), EVIL)])
+    page = render(EVIL, EVIL, [AnalysisOutcome("evil", [text_figure(rows=[{EVIL: EVIL}])]), AnalysisOutcome("none", (), EVIL)])
     assert "<script" not in page
     assert "<b>" not in page
     assert page.count("&lt;script&gt;") >= 8
 
 
 def test_the_page_needs_nothing_but_itself():
-    page = render("title", "about", [Outcome("one", [text_figure("one"), text_figure("two", html="<p>words</p>")])])
+    page = render("title", "about", [AnalysisOutcome("one", [text_figure("one"), text_figure("two", html="<p>words</p>")])])
     assert "default-src 'none'" in page
     assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?(https?:|//)""", page)
     assert 'href="#one"' in page
@@ -49,7 +49,7 @@ def test_the_page_needs_nothing_but_itself():
 
 def test_long_tables_are_cut_and_say_so():
     rows = [{"i": i, "share": i / 7} for i in range(report.MOST_ROWS + 5)]
-    page = render("title", "", [Outcome("one", [text_figure(rows=rows)])])
+    page = render("title", "", [AnalysisOutcome("one", [text_figure(rows=rows)])])
     assert page.count("<tr>") == report.MOST_ROWS + 1
     assert f"the first {report.MOST_ROWS} of {len(rows)} rows" in page
     assert "<td>0.1429</td>" in page
@@ -59,25 +59,25 @@ def test_a_heavy_drawing_becomes_dots(monkeypatch):
     monkeypatch.setattr(report, "LARGEST_DRAWING", 10)
     figure = text_figure()
     figure.__dict__["_drawn"] = ("<svg" + " " * 100_000, b"dots")
-    assert "data:image/png;base64,ZG90cw==" in render("title", "", [Outcome("one", [figure])])
+    assert "data:image/png;base64,ZG90cw==" in render("title", "", [AnalysisOutcome("one", [figure])])
 
 
 def test_a_page_that_is_too_large_is_refused(demo_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "LARGEST", 1000)
+    monkeypatch.setattr(report, "LARGEST_PAGE", 1000)
     with pytest.raises(SettingError, match="--only"):
-        write_report(tmp_path / "page.html", Subject(demo_run), [])
+        write_report(tmp_path / "page.html", InspectedRun(demo_run), [])
     assert not list(tmp_path.iterdir())
 
 
 def test_what_does_not_apply_says_why(demo_run, monkeypatch):
-    def fail(subject):
+    def fail(inspected):
         raise NotApplicableError("It has no such thing: train another run.")
 
     monkeypatch.setitem(ANALYSES, "odd", Analysis("Odd.", fail))
-    (outcome,) = analyse(Subject(demo_run), ["odd"])
-    assert str(outcome) == "odd: left out. It has no such thing: train another run."
+    (outcome,) = analyse(InspectedRun(demo_run), ["odd"])
+    assert str(outcome) == "odd: skipped. It has no such thing: train another run."
     with pytest.raises(SettingError, match="There is no analysis wrong"):
-        list(analyse(Subject(demo_run), ["wrong"]))
+        list(analyse(InspectedRun(demo_run), ["wrong"]))
 
 
 def test_command_makes_page_and_files(demo_run, tmp_path):
@@ -87,12 +87,12 @@ def test_command_makes_page_and_files(demo_run, tmp_path):
         main, ["report", str(demo_run), "--out", str(page), "--only", wanted, "--figures", str(figures)]
     )
     assert result.exit_code == 0, result.output
-    assert "granularity: left out. Fine and coarse tasks are shown on Reuters' classes" in result.output
-    assert f"{page}: 3 figures, as files in {figures}." in result.output
+    assert "granularity: skipped. Fine and coarse tasks need the classes of Reuters" in result.output
+    assert f"{page}: 3 figures, also saved in {figures}." in result.output
     assert sorted(path.name for path in figures.glob("*.svg")) == ["attention.svg", "mismatch.svg", "overview.svg"]
     text = page.read_text("utf-8")
     assert text.count("<article") == 3
-    assert len(text) < report.LARGEST
+    assert len(text) < report.LARGEST_PAGE
     share = next(csv.DictReader((figures / "mismatch.csv").open()))["share"]
     assert f"{float(share):.1%} never occur" in text  # the caption says what the file says
 
@@ -116,6 +116,6 @@ def test_attention_on_the_terminal(demo_run, demo):
 
 
 def test_a_page_names_vectors_without_their_folders(monkeypatch) -> None:
-    settings = RunSettings(model=ModelSettings(vectors="wordllama+/home/me/glove.npz"))
-    monkeypatch.setattr(Subject, "settings", settings)
-    assert Subject(Path("run")).vectors == "wordllama+glove.npz"
+    settings = RunSettings(model=ModelSettings(vectors=VectorSettings("wordllama+/home/me/glove.npz")))
+    monkeypatch.setattr(InspectedRun, "settings", settings)
+    assert InspectedRun(Path("run")).vectors == "wordllama+glove.npz"

@@ -6,20 +6,21 @@ from conftest import needs_real_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handful.corpus import Texts, make_corpus
-from handful.episodes import EpisodeSampler, EpisodeSpec, SourcePool
+from handful.data.corpus import Texts, make_corpus
+from handful.data.episodes import EpisodeSampler, EpisodeSpec
+from handful.data.frequencies import SourcePool
 from handful.errors import SettingError
-from handful.functional import one_hot, softmax
-from handful.model import FewShotModel, ModelSettings
-from handful.runs import RunSettings, load_material
-from handful.signatures import (
-    SignatureSettings,
+from handful.meta.experiment import RunSettings, load_experiment_data
+from handful.models.few_shot import FewShotModel
+from handful.models.settings import ModelSettings, SignatureSettings
+from handful.models.signatures import (
     class_importance,
     general_importance,
     inverse_document_frequency,
     mean_vectors,
     softmax_weights,
 )
+from handful.utils.functional import one_hot, softmax
 
 ALL_T = [
     SignatureSettings(estimator="softmax", measure="entropy", penalty=0.001),
@@ -107,12 +108,12 @@ def test_the_papers_absolute_rule_can_leave_t_constant() -> None:
 
 @needs_real_data
 def test_t_varies_on_every_reuters_episode() -> None:
-    material = load_material(RunSettings(data="reuters"))
-    sampler = material.sampler("test", EpisodeSpec(5, 1, 5), 0)
+    inputs = load_experiment_data(RunSettings(data="reuters"))
+    sampler = inputs.sampler("test", EpisodeSpec(5, 1, 5), 0)
     for chosen in ALL_T[:3]:
         for index in range(10):
             episode = sampler[index]
-            support, queries = material.texts.select(episode.support), material.texts.select(episode.query)
+            support, queries = inputs.texts.select(episode.support), inputs.texts.select(episode.query)
             t = class_importance(support, episode.support_labels, 5, queries, chosen)
             assert t.std() > 0.01 * t.mean()
 

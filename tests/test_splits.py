@@ -8,10 +8,12 @@ import pytest
 from click.testing import CliRunner, Result
 from conftest import needs_real_data
 
-from handful.bench.splits import PIPELINE, default_sizes, head_types, make_parts, similar_classes
-from handful.catalogue import find_record
 from handful.cli import main
-from handful.corpus import FARTHEST, PARTS, Corpus, Dataset, load_dataset, make_corpus, read_split
+from handful.data.corpus import FARTHEST, Corpus, make_corpus
+from handful.data.datasets import Dataset, load_dataset
+from handful.data.registry import find_dataset_facts
+from handful.data.splits import PARTS, read_split
+from handful.data.splitting import PIPELINE, default_sizes, head_types, make_parts, similar_classes
 from handful.errors import DataError, SettingError
 
 
@@ -23,7 +25,7 @@ def named_classes(*names: str) -> Corpus:
     return make_corpus(["some words"] * len(names), names)
 
 
-NEWS = find_record("20newsgroups").classes.values()
+NEWS = find_dataset_facts("20newsgroups").classes.values()
 
 
 def everything(parts: dict) -> list[str]:
@@ -45,7 +47,7 @@ def test_hierarchy_gives_the_papers_split_of_20_newsgroups(tmp_path: Path) -> No
     corpus = named_classes(*NEWS)
     (tmp_path / "split.json").write_text(json.dumps(make_parts(corpus, "hierarchy", named=named)))
     split = read_split(tmp_path / "split.json", corpus)
-    paper = find_record("20newsgroups").split
+    paper = find_dataset_facts("20newsgroups").split
     assert {part: sorted(getattr(split, part)) for part in PARTS} == {part: sorted(paper[part]) for part in PARTS}
 
 
@@ -153,15 +155,15 @@ def test_the_packaged_pipeline_finds_works_of_art_in_real_relations(fewrel: Data
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"by": "alphabet"}, "no way 'alphabet' to split"),
+        ({"by": "alphabet"}, "no split method 'alphabet'"),
         ({"by": "random", "sizes": (3, 2, 1)}, "sizes 3,2,1 do not fit 5 classes"),
         ({"by": "random", "sizes": (3, 2)}, "give three numbers"),
         ({"by": "random", "sizes": (5, 0, 0)}, "do not fit"),
-        ({"by": "hierarchy", "separator": "/"}, "No two class names begin alike"),
-        ({"by": "hierarchy", "named": {"z": "train"}}, "No class is in the group z: the groups are a, b"),
-        ({"by": "hierarchy"}, "no class is left for val"),
-        ({"by": "clusters", "clusters": 2}, "2 clusters of 5 classes do not work"),
-        ({"by": "clusters", "clusters": 6}, "6 clusters of 5 classes do not work"),
+        ({"by": "hierarchy", "separator": "/"}, "No two class names agree up to"),
+        ({"by": "hierarchy", "named": {"z": "train"}}, "There is no group z: choose from a, b"),
+        ({"by": "hierarchy"}, "leaves no class for val"),
+        ({"by": "clusters", "clusters": 2}, "clusters is 2: it must be from 3 to"),
+        ({"by": "clusters", "clusters": 6}, "clusters is 6: it must be from 3 to"),
     ],
 )
 def test_mistakes(options: dict, sentence: str) -> None:
@@ -172,7 +174,7 @@ def test_mistakes(options: dict, sentence: str) -> None:
 def test_the_command_writes_a_split_that_can_be_used(tmp_path: Path) -> None:
     out = tmp_path / "demo.split.json"
     result = handful("split", "demo", "--sizes", "15,5,10", "--seed", 7, "--out", out)
-    assert (result.exit_code, result.stdout) == (0, f"{out}: 15/5/10 classes to train, validate and test.\n")
+    assert (result.exit_code, result.stdout) == (0, f"{out}: 15/5/10 classes for training, validation and testing.\n")
     assert len(load_dataset("demo", out).split.test) == 10
     first = out.read_bytes()
     handful("split", "demo", "--sizes", "15,5,10", "--seed", 7, "--out", out)

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from handful.episodes import EpisodeSpec
+from handful.data.episodes import EpisodeSpec
 from handful.errors import HandfulError, ModelError, SettingError
-from handful.model import FewShotModel, ModelSettings
-from handful.runs import RunSettings, evaluate_run, load_run, train_run
-from handful.signatures import SignatureSettings
-from handful.storage import load_pool, settings_from_dict, settings_to_dict, write_atomic
-from handful.training import TrainingSettings
+from handful.meta.checkpoints import load_pool
+from handful.meta.experiment import RunSettings, evaluate_run, load_run, train_run
+from handful.meta.training import TrainingSettings
+from handful.models.few_shot import FewShotModel
+from handful.models.settings import AttentionSettings, ModelSettings, SignatureSettings
+from handful.utils.files import write_atomic
+from handful.utils.settings import settings_from_dict, settings_to_dict
 
 QUICK = TrainingSettings(episodes=3, validation_episodes=2, epochs=2)
 SETTINGS = RunSettings(episode=EpisodeSpec(3, 1, 3), training=QUICK, seed=5)
@@ -50,11 +52,11 @@ def test_a_saved_model_is_a_few_plain_files(finished: Path) -> None:
 
 
 def test_load_gives_back_every_bit(finished: Path, demo) -> None:
-    settings, model = load_run(finished)
-    assert settings == SETTINGS
+    loaded = load_run(finished)
+    assert (loaded.folder, loaded.settings) == (finished, SETTINGS)
     saved = load_file(finished / "model.safetensors")
-    assert all(np.array_equal(saved[name], value) for name, value in model.parameters.items())
-    first, second = (evaluate_run(finished, episodes=8, material=demo, quiet=True).accuracies for _ in range(2))
+    assert all(np.array_equal(saved[name], value) for name, value in loaded.model.parameters.items())
+    first, second = (evaluate_run(finished, episodes=8, inputs=demo, quiet=True).accuracies for _ in range(2))
     assert np.array_equal(first, second)
 
 
@@ -67,9 +69,8 @@ def test_the_saved_pool_is_the_training_classes(finished: Path, demo) -> None:
 
 
 def test_settings_survive_the_file() -> None:
-    settings = RunSettings(
-        data="x", split="y", skip_empty=True, model=ModelSettings(signals=("s",), signature=SignatureSettings(penalty=3))
-    )
+    model = ModelSettings(attention=AttentionSettings(("s",)), signature=SignatureSettings(penalty=3))
+    settings = RunSettings(data="x", split="y", skip_empty=True, model=model)
     assert settings_from_dict(RunSettings, json.loads(json.dumps(settings_to_dict(settings)))) == settings
 
 
@@ -80,8 +81,8 @@ def test_settings_survive_the_file() -> None:
         ({"seed": "one"}, "The setting seed is 'one'"),
         ({"seed": True}, "The setting seed is True"),
         ({"model": {"signature": {"epsilon": "x"}}}, "model.signature.epsilon"),
-        ({"model": 3}, "model. should be an object"),
-        ({"model": {"network": "x"}}, "no network 'x'"),
+        ({"model": 3}, "model. must be an object"),
+        ({"model": {"attention": {"network": "x"}}}, "--network must be bilstm or mlp, not 'x'"),
     ],
 )
 def test_wrong_settings_name_their_place(change: dict, sentence: str) -> None:
@@ -129,6 +130,16 @@ def damage_version(run: Path) -> None:
     (run / "config.json").write_text(json.dumps({**config, "format": 99}))
 
 
+def damage_old(run: Path) -> None:
+    config = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**config, "format": 1}))
+
+
+def damage_identity(run: Path) -> None:
+    config = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**config, "word_vectors": {"dim": 256}}))
+
+
 def damage_config(run: Path) -> None:
     (run / "config.json").write_text("{")
 
@@ -147,8 +158,10 @@ def damage_setting(run: Path) -> None:
         (damage_nan, "not finite"),
         (damage_shape, "not float32"),
         (damage_type, "as float64"),
-        (damage_extra, "look at more"),
+        (damage_extra, "see more"),
         (damage_version, "has format 99"),
+        (damage_old, "has format 1, .* reads format 2: train or fit it again, or use the version that wrote it"),
+        (damage_identity, r"config\.json is damaged"),
         (damage_config, "is damaged"),
         (damage_setting, "no setting unheard_of"),
     ],
@@ -204,6 +217,6 @@ def test_loading_runs_no_code_from_the_folder() -> None:
 
 
 def test_other_ways_than_in_training(finished: Path, demo) -> None:
-    result = evaluate_run(finished, spec=EpisodeSpec(10, 5, 25), episodes=4, material=demo, quiet=True)
+    result = evaluate_run(finished, spec=EpisodeSpec(10, 5, 25), episodes=4, inputs=demo, quiet=True)
     assert result.queries == 15
     assert isinstance(FewShotModel.initial(SETTINGS.model, 256), FewShotModel)

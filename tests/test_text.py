@@ -9,7 +9,7 @@ from conftest import REAL_DATA, needs_real_data
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.text import Vocabulary, tokenize, words_of
+from handful.data.text import Vocabulary, tokenize, words_of
 
 
 @pytest.mark.parametrize(

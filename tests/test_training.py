@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from handful.demo import TRAINING, run_demo, shaded_queries
-from handful.episodes import EpisodeSampler, EpisodeSpec
+from handful.data.episodes import EpisodeSampler, EpisodeSpec
 from handful.errors import SettingError, TrainingError
-from handful.evaluation import Score, paired_difference
-from handful.model import FewShotModel, ModelSettings
-from handful.runs import RunSettings, train_run
-from handful.storage import save_checkpoint
-from handful.training import TrainingSettings, initial_state, meta_train
+from handful.meta.checkpoints import save_checkpoint
+from handful.meta.demo import TRAINING, run_demo, shaded_queries
+from handful.meta.evaluation import Score, paired_difference
+from handful.meta.experiment import RunSettings, train_run
+from handful.meta.training import TrainingSettings, initial_state, meta_train
+from handful.models.few_shot import FewShotModel
+from handful.models.settings import ModelSettings
 
 QUICK = TrainingSettings(episodes=4, validation_episodes=3, epochs=4)
 SETTINGS = RunSettings(episode=EpisodeSpec(3, 1, 3), training=QUICK)

@@ -1,1 +1,1 @@
-"""Benchmarks: data sets, the grid of runs, tables."""
+"""Benchmarks on the paper's grid of methods and data sets: cells, running, results, costs, tables."""

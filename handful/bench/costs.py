@@ -1,4 +1,4 @@
-"""How long cells will take: from what was measured, or from a shipped table; and how long many machines would take."""
+"""Estimates of how long cells take, from earlier measurements or a packaged table, on one machine or many."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from ..catalogue import catalogue
-from ..corpus import read_json
+from ..data.registry import known_datasets
 from ..errors import SettingError
+from ..utils.files import read_json
+from ..utils.paths import resource
 from .grid import Cell, without_folders
 from .results import CellResult
 
-COSTS = Path(__file__).parent / "costs.json"
+COSTS = resource("costs.json")
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds that a cell will take on one core, and how that is known."""
+    """The estimated seconds of a cell on one core, and the basis of the estimate."""
 
     seconds: float
     basis: str
 
 
 def estimate_cells(cells: Sequence[Cell], results: Iterable[CellResult]) -> list[Estimate]:
-    """From the cell's own past (other seeds, then other shots), else from the shipped table, else as the others."""
+    """Estimates from the cell's own past (other seeds, then other shots), from the packaged table, or from other cells."""
     past: dict[tuple[Any, ...], list[float]] = {}
     for result in results:
         if not result.resumed_from_epoch:
@@ -55,13 +55,15 @@ def _from_past(cell: Cell, past: dict[tuple[Any, ...], list[float]]) -> Estimate
 
 
 def _from_table(cell: Cell) -> Estimate | None:
-    """Along the line from short texts to long ones, by the words of a text; fewer training or test episodes cost less."""
+    """Interpolate between short and long texts by the number of words; cost is proportional to the number of episodes."""
     table, training = read_costs(), cell.settings.training
     episode = table["presets"].get(cell.preset)
     if not episode:
         return None
-    short, long = (catalogue()[data].statistics["words"] for data in table["data"])
-    words, length = (catalogue()[cell.data].statistics["words"], "") if cell.data in catalogue() else (long, ", for long texts")
+    short, long = (known_datasets()[data].statistics["words"] for data in table["data"])
+    words, length = (
+        (known_datasets()[cell.data].statistics["words"], "") if cell.data in known_datasets() else (long, ", for long texts")
+    )
     share = max(0.0, (words - short) / (long - short))
     train, test = (max(low, low + share * (high - low)) for low, high in episode)
     epochs = min(training.epochs, table["epochs"]) if train else 0
@@ -71,12 +73,12 @@ def _from_table(cell: Cell) -> Estimate | None:
 
 @cache
 def read_costs() -> dict[str, Any]:
-    """Measured seconds of a training and of a test episode of each method, on short texts and on long ones."""
+    """Measured seconds per training episode and per test episode of each method, on short texts and on long ones."""
     return read_json(COSTS)
 
 
 def makespan(seconds: Iterable[float], machines: int) -> float:
-    """Time until all is done on so many machines, each taking the longest that is left when it is free.
+    """Time until all is done on `machines` machines, each of which takes the longest remaining job when it is free.
 
     >>> makespan([3, 3, 2, 2, 2], 2)
     7.0
@@ -89,13 +91,13 @@ def makespan(seconds: Iterable[float], machines: int) -> float:
 
 @dataclass(frozen=True)
 class Plan:
-    """Cells that are not done, with the time each will take."""
+    """The cells that are not done, with the estimated time of each."""
 
     cells: Sequence[Cell]
     estimates: Sequence[Estimate]
 
     def rows(self) -> list[dict[str, Any]]:
-        """A cell, its seconds, and how they are known."""
+        """One row per cell: its name, its seconds, and the basis of the estimate."""
         pairs = zip(self.cells, self.estimates, strict=True)
         return [{"cell": cell.title, "seconds": known.seconds, "basis": known.basis} for cell, known in pairs]
 
@@ -103,17 +105,17 @@ class Plan:
         return "\n".join("{:60} {:>8}  {}".format(r["cell"], spoken_duration(r["seconds"]), r["basis"]) for r in self.rows())
 
     def summary(self, workers: int = 1) -> str:
-        """How long it all takes, in one sentence."""
+        """The total time, in one sentence."""
         seconds = [estimate.seconds for estimate in self.estimates]
         sources = ", ".join(f"{count} {basis}" for basis, count in Counter(known.basis for known in self.estimates).items())
         return (
-            f"{len(seconds)} cells ({sources or 'nothing to do'}): {spoken_duration(sum(seconds))} of one core, the longest "
-            f"{spoken_duration(max(seconds, default=0))}; with {workers} at once {spoken_duration(makespan(seconds, workers))}."
+            f"{len(seconds)} cells ({sources or 'nothing to do'}): {spoken_duration(sum(seconds))} on one core, the longest "
+            f"{spoken_duration(max(seconds, default=0))}; {workers} in parallel: {spoken_duration(makespan(seconds, workers))}."
         )
 
 
 def parse_duration(text: str) -> float:
-    """Seconds.
+    """Parse a duration into seconds.
 
     >>> parse_duration("90m")
     5400.0
@@ -125,7 +127,7 @@ def parse_duration(text: str) -> float:
 
 
 def spoken_duration(seconds: float) -> str:
-    """In the unit that fits.
+    """A duration in a suitable unit.
 
     >>> spoken_duration(5400)
     '1.5 h'
@@ -135,7 +137,7 @@ def spoken_duration(seconds: float) -> str:
 
 
 def budget_check(cells: Sequence[Cell], results: Iterable[CellResult], budget: float | None) -> Callable[[Cell], bool]:
-    """Whether a cell, begun now, would end within the budget, which starts to run here."""
+    """A test of whether a cell started now would finish within the budget, which starts with this call."""
     if budget is None:
         return lambda cell: True
     expected = dict(zip(cells, estimate_cells(cells, results), strict=True))

@@ -1,4 +1,4 @@
-"""The grid: data sets × methods × shots × seeds. A cell is plain settings; a grid is a small file that lists cells."""
+"""Grids of data sets × methods × shots × seeds. A cell is plain settings; a grid is a small file that lists cells."""
 
 from __future__ import annotations
 
@@ -6,101 +6,99 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..catalogue import catalogue
-from ..corpus import read_json
-from ..episodes import EpisodeSpec
+from ..data.registry import known_datasets
 from ..errors import SettingError
-from ..model import ModelSettings
-from ..presets import load_preset
-from ..runs import RunSettings, settings_from_options
-from ..signatures import SignatureSettings
-from ..storage import settings_from_dict, settings_to_dict
-from ..training import TrainingSettings
+from ..meta.experiment import RunSettings, settings_from_options
+from ..meta.presets import ABOUT, load_preset
+from ..utils.files import read_json
+from ..utils.paths import resource
+from ..utils.settings import flat_settings, settings_from_dict, settings_to_dict
+from .old_names import first_form
 
-FOLDER = Path(__file__).parent / "grids"
+GRIDS = resource("grids")
 TEST_EPISODES = 1000
 PAPER_DATA = ("20newsgroups", "amazon", "huffpost", "rcv1", "reuters", "fewrel")  # in the order of the paper's tables
 RELATIONS = "fewrel"
-POSITIONED = ("cnn", "attention")  # see, in the paper, where a word stands from head and tail of a relation
-SETTINGS = (RunSettings, EpisodeSpec, ModelSettings, SignatureSettings, TrainingSettings)
-OPTIONS = {option.name for kind in SETTINGS for option in fields(kind)} - {"episode", "model", "signature", "training"}
+POSITIONED = ("cnn", "attention")  # in the paper, these use the positions of words relative to head and tail of a relation
+OWN_OPTIONS = ("test_episodes",)  # of a cell; all others belong to its run
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one data set with one seed: all that decides a line of results."""
+    """One method on one data set with one seed: everything that determines a line of results."""
 
     data: str
     shot: int
     vectors: str
     preset: str
     seed: int = 0
-    options: tuple[tuple[str, Any], ...] = ()  # as on the command line, and test_episodes
-    reference: str | None = None  # the preset to pair with, episode by episode
+    options: tuple[tuple[str, Any], ...] = ()  # as on the command line, plus test_episodes
+    reference: str | None = None  # the preset to compare with, episode by episode
 
     @cached_property
     def settings(self) -> RunSettings:
-        """The settings of the cell's run. What a preset says about vectors wins over the grid."""
+        """The settings of the cell's run. The vectors of a preset take precedence over the grid's."""
         preset = load_preset(self.preset)
         positions = whole_of(self.data) == RELATIONS and preset["representation"] in POSITIONED
         options = {"vectors": self.vectors, "positions": positions, **preset, **dict(self.options)}
-        return settings_from_options({**options, "data": self.data, "shot": self.shot, "seed": self.seed})
+        run = {name: value for name, value in options.items() if name not in (ABOUT, *OWN_OPTIONS)}
+        return settings_from_options({**run, "data": self.data, "shot": self.shot, "seed": self.seed})
 
     @property
     def portable_settings(self) -> dict[str, Any]:
-        """The settings as JSON types, with files of vectors by name alone: the same on every machine."""
+        """The settings as JSON types, with vector files given by name only, so that they are the same on every machine."""
         settings = settings_to_dict(self.settings)
-        settings["model"]["vectors"] = without_folders(settings["model"]["vectors"])
+        settings["model"]["vectors"]["names"] = without_folders(settings["model"]["vectors"]["names"])
         return settings
 
     @property
     def test_episodes(self) -> int:
-        """How many episodes the run is tested on."""
+        """Number of test episodes."""
         return int(dict(self.options).get("test_episodes", TEST_EPISODES))
 
     @property
     def title(self) -> str:
-        """The cell in words that `--only` can match."""
+        """The name of the cell, which `--only` matches."""
         trained = "-trained" if dict(self.options).get("train_vectors") else ""
         return f"{self.data}-{self.shot}shot-{without_folders(self.vectors)}{trained}-{self.preset}-seed{self.seed}"
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Equal for cells that give the same numbers."""
         return cell_key(self.preset, self.test_episodes, self.portable_settings)
 
     @property
     def folder(self) -> str:
-        """A folder name of its own for every choice of settings."""
+        """The name of its folder, unique for every choice of settings."""
         readable = re.sub(r"[^\w.+-]+", "_", self.title)
         return f"{readable}-{hashlib.sha256(self.key.encode()).hexdigest()[:8]}"
 
     @property
     def rival(self) -> Cell | None:
-        """The cell to pair with."""
+        """The cell to compare with, if there is one."""
         if self.reference in (None, self.preset):
             return None
-        options = tuple((name, value) for name, value in self.options if name != "pretraining_epochs")  # an encoder's alone
+        options = tuple((name, value) for name, value in self.options if name != "pretraining_epochs")  # for encoders only
         return replace(self, preset=self.reference, options=options, reference=None)
 
 
 def whole_of(data: str) -> str:
-    """The data set that this is a part of, or itself.
+    """The data set that contains this one, or this one itself.
 
     >>> whole_of("amazon-17"), whole_of("reuters")
     ('amazon', 'reuters')
     """
-    record = catalogue().get(data)
+    record = known_datasets().get(data)
     return record.part_of or data if record else data
 
 
 def without_folders(vectors: str) -> str:
-    """Names of tables without the folders of files.
+    """The names of vector tables, without the folders of files.
 
     >>> without_folders("wordllama+/home/me/glove.npz:raw")
     'wordllama+glove.npz:raw'
@@ -109,12 +107,8 @@ def without_folders(vectors: str) -> str:
 
 
 def cell_key(preset: str, test_episodes: int, settings: Mapping[str, Any]) -> str:
-    """What a cell is, in one string; settings that an older line lacks have their defaults."""
-    whole = settings_to_dict(settings_from_dict(RunSettings, settings))
-    for part, name in (("training", "curve_episodes"), ("model", "rarity")):
-        if not whole[part][name]:
-            del whole[part][name]  # it came later: cells without it keep their names
-    return json.dumps([preset, test_episodes, whole], sort_keys=True)
+    """A string that identifies a cell; missing settings have their defaults."""
+    return json.dumps([preset, test_episodes, first_form(settings_from_dict(RunSettings, settings))], sort_keys=True)
 
 
 # Grid files
@@ -122,7 +116,7 @@ def cell_key(preset: str, test_episodes: int, settings: Mapping[str, Any]) -> st
 
 @dataclass(frozen=True)
 class Block:
-    """Every combination of these."""
+    """Every combination of these values."""
 
     data: tuple[str, ...]
     presets: tuple[str, ...]
@@ -133,7 +127,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Grid:
-    """Blocks in the order of their worth, and other grids to take in before them."""
+    """Blocks, the most important first, and other grids to include before them."""
 
     about: str
     include: tuple[str, ...] = ()
@@ -144,7 +138,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Selection:
-    """What of a grid is wanted, and what stands in the place of its data and vectors."""
+    """The part of a grid to run, and replacements for its data and vectors."""
 
     data: tuple[str, ...] = ()
     vectors: tuple[str, ...] = ()
@@ -153,14 +147,14 @@ class Selection:
 
 
 def grid_names() -> list[str]:
-    """The grids that ship, in alphabetical order."""
-    return sorted(path.stem for path in FOLDER.glob("*.json"))
+    """The names of the packaged grids, in alphabetical order."""
+    return sorted(path.stem for path in GRIDS.glob("*.json"))
 
 
 def read_grid(name: str) -> Grid:
-    """A grid by its name, or from a file."""
+    """Read a grid, given by name or as a file."""
     if name in grid_names():
-        path = FOLDER / f"{name}.json"
+        path = GRIDS / f"{name}.json"
     elif Path(name).is_file():
         path = Path(name)
     else:
@@ -173,16 +167,16 @@ def read_grid(name: str) -> Grid:
 
 def _block(value: Any, place: str) -> Block:
     options = value.pop("options", {}) if isinstance(value, dict) else {}
-    unknown = sorted(set(options) - OPTIONS - {"test_episodes"})
+    unknown = sorted(set(options) - {*flat_settings(RunSettings), *OWN_OPTIONS})
     if unknown:
         raise SettingError(f"{place}there is no option {', '.join(unknown)}: see handful train --help.")
     return replace(settings_from_dict(Block, value, place), options=tuple(sorted(options.items())))
 
 
 def load_cells(name: str, selection: Selection | None = None) -> list[Cell]:
-    """The cells of a grid, the most informative first: the first seed of everything, then the second."""
+    """The cells of a grid, the most informative first: everything with the first seed, then with the second."""
     selection = selection or Selection()
-    found = dict.fromkeys(_cells(name, selection))  # once each
+    found = dict.fromkeys(_cells(name, selection))  # without duplicates
     return sorted((cell for cell in found if selection.only in cell.title), key=lambda cell: cell.seed)
 
 
@@ -200,12 +194,12 @@ def _cells(name: str, selection: Selection) -> Iterator[Cell]:
 
 
 def _chosen_data(listed: Sequence[str], wanted: Sequence[str]) -> Sequence[str]:
-    """A part of a data set stands in the place of the whole; data that the paper has not is wanted in every block."""
+    """The selected data: part of a data set replaces the whole, and data that is not in the paper joins every block."""
     chosen = [data for data in wanted if {data, whole_of(data)} & {*listed} or whole_of(data) not in PAPER_DATA]
     return chosen if wanted else listed
 
 
 def _chosen_vectors(listed: Sequence[str], wanted: Sequence[str]) -> Sequence[str]:
-    """Static tables stand in the place of static ones, contextual encoders in that of contextual ones."""
+    """The selected vectors: static tables replace static ones, and contextual encoders replace contextual ones."""
     contextual = listed[0].startswith("contextual")
     return [vectors for vectors in wanted if vectors.startswith("contextual") == contextual] or listed

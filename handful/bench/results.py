@@ -1,4 +1,4 @@
-"""Results: a line of JSON for each finished cell, appended by any number of processes."""
+"""Results files: one line of JSON per finished cell, appended by any number of processes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, MissingExtraError
-from ..streams import read_lines
+from ..utils.files import parse_object, read_lines
 from .grid import Cell, cell_key
+from .old_names import upgrade_result
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """What a cell measured, and with what."""
+    """The measurements of a cell, and how they were made."""
 
     data: str
     shot: int
@@ -28,39 +30,39 @@ class CellResult:
     accuracy: float
     ci95: float
     episodes: int
-    queries: int  # a class
+    queries: int  # per class
     epochs: int
-    reference: str | None  # preset
+    reference: str | None  # a preset
     over_reference: float | None  # the mean difference over the same episodes
     over_reference_ci95: float | None
     seconds: float
-    resumed_from_epoch: int  # where a killed run went on: then the seconds are those of the rest
+    resumed_from_epoch: int  # of an interrupted run; the seconds then count only the rest
     peak_memory_mb: float | None
     settings: dict[str, Any]
     versions: dict[str, str]
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """That of its cell."""
+        """The key of its cell."""
         return cell_key(self.preset, self.episodes, self.settings)
 
 
 def result_line(result: CellResult) -> str:
-    """One line of JSON."""
+    """A result as one line of JSON."""
     return json.dumps(asdict(result), ensure_ascii=False) + "\n"
 
 
 def parse_result(line: str, place: str) -> CellResult:
-    """A result from its line."""
+    """Parse a result from its line."""
     try:
-        value = json.loads(line)
+        value = upgrade_result(parse_object(line))
         return CellResult(**{field.name: value[field.name] for field in fields(CellResult)})
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"{place} is not a line of results ({error!r}): remove it.") from error
 
 
 def read_results(path: Path) -> list[CellResult]:
-    """All results of a file; of a cell that stands there twice, the last. A line cut off at the end is left out."""
+    """All results of a file; if a cell occurs twice, the last one counts. A truncated last line is ignored."""
     if not path.is_file():
         return []
     whole = ((number, line) for number, line in read_lines(path, "replace") if line.endswith("\n") and line.strip())
@@ -69,16 +71,16 @@ def read_results(path: Path) -> list[CellResult]:
 
 
 def check_writable(path: Path) -> None:
-    """Find out before the work that a file can be added to."""
+    """Raise a DataError if a file cannot be appended to, before any work is done."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("ab").close()
     except OSError as error:
-        raise DataError(f"{path} cannot be written ({error.strerror}): choose another place (--out).") from error
+        raise DataError(f"{path} cannot be written ({error.strerror}): choose another file (--out).") from error
 
 
 def append_result(path: Path, result: CellResult) -> None:
-    """Add a line, whole, unless it is there: another process may have read the same result in the cell's folder."""
+    """Append a line atomically, unless it is there: another process may have read the same result in the cell's folder."""
     check_writable(path)
     line = result_line(result).encode()
     with locked(path.with_name(f".{path.name}.lock")):
@@ -87,7 +89,7 @@ def append_result(path: Path, result: CellResult) -> None:
             return
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
         try:
-            os.ftruncate(descriptor, content.rfind(b"\n") + 1)  # without a line that a crash cut off
+            os.ftruncate(descriptor, content.rfind(b"\n") + 1)  # drop a line that a crash truncated
             os.write(descriptor, line)
             os.fsync(descriptor)
         finally:
@@ -96,7 +98,7 @@ def append_result(path: Path, result: CellResult) -> None:
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[bool]:
-    """A lock between processes, also of several machines, that ends with its process; without `wait`, whether it is free."""
+    """A lock between processes, even on several machines, that ends with its process; without `wait`, yields if it is free."""
     try:
         from filelock import FileLock, Timeout
     except ImportError as error:
@@ -114,6 +116,6 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def missing_cells(cells: Iterable[Cell], results: Iterable[CellResult]) -> Iterator[Cell]:
-    """Cells without a result."""
+    """The cells without a result."""
     done = {result.key for result in results}
     yield from (cell for cell in cells if cell.key not in done)

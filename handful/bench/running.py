@@ -1,4 +1,4 @@
-"""Running a grid: cells to run folders to lines of results; what is done is skipped, what was interrupted goes on."""
+"""Run a grid: train and test its cells and append lines of results; finished cells are skipped, interrupted ones resumed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..corpus import load_dataset
-from ..episodes import EpisodeSpec
+from ..data.episodes import EpisodeSpec
 from ..errors import HandfulError
-from ..evaluation import Values, paired_difference
-from ..model import ModelSettings
-from ..parallel import Failure, Pool, dependable_map
-from ..progress import track
-from ..runs import Material, RunSettings, evaluate_run, load_material, train_run
-from ..storage import HISTORY, MODEL, write_atomic
-from ..training import TrainingSettings
+from ..meta.checkpoints import HISTORY
+from ..meta.evaluation import Values, paired_difference
+from ..meta.experiment import ExperimentData, RunSettings, evaluate_run, load_data, load_experiment_data, train_run
+from ..meta.training import TrainingSettings
+from ..models.settings import AttentionSettings, ModelSettings
+from ..models.storage import MODEL
+from ..utils.files import write_atomic
+from ..utils.parallel import Failure, Workers, dependable_map
+from ..utils.progress import track
 from .costs import Plan, budget_check, estimate_cells
 from .grid import Cell, without_folders
 from .results import CellResult, append_result, check_writable, locked, missing_cells, parse_result, read_results, result_line
@@ -37,7 +38,7 @@ LIBRARIES = ("numpy", "torch", "numba")
 
 
 def run_cell(cell: Cell, runs: Path, wait: bool = False) -> CellResult | None:
-    """Train and test a cell in its folder, or read what was measured there; None if another process is at it."""
+    """Train and test a cell in its folder, or read its earlier result; None if another process is running it."""
     folder = runs / cell.folder
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / LOCK, wait) as mine:
@@ -51,10 +52,10 @@ def run_cell(cell: Cell, runs: Path, wait: bool = False) -> CellResult | None:
 def _measure(cell: Cell, folder: Path, runs: Path) -> CellResult:
     settings, begun, start = cell.settings, _epochs(folder), time.perf_counter()
     _forget_peak_memory()
-    material = shared_material(settings)
+    inputs = shared_data(settings)
     if not (folder / MODEL).exists():
-        train_run(settings, folder, material, quiet=True)
-    tested = evaluate_run(folder, episodes=cell.test_episodes, material=material, quiet=True)
+        train_run(settings, folder, inputs, quiet=True)
+    tested = evaluate_run(folder, episodes=cell.test_episodes, inputs=inputs, quiet=True)
     seconds, memory = time.perf_counter() - start, _peak_memory()
     _save_array(folder / ACCURACIES, tested.accuracies)
     rival = _rival_accuracies(cell, runs)
@@ -83,7 +84,7 @@ def _measure(cell: Cell, folder: Path, runs: Path) -> CellResult:
 
 
 def _rival_accuracies(cell: Cell, runs: Path) -> Values | None:
-    """Accuracies of the cell to pair with, which is run first if nobody has."""
+    """The accuracies of the cell to compare with, which is run first if necessary."""
     if cell.rival is None:
         return None
     run_cell(cell.rival, runs, wait=True)
@@ -91,23 +92,21 @@ def _rival_accuracies(cell: Cell, runs: Path) -> Values | None:
     return accuracies
 
 
-def shared_material(settings: RunSettings) -> Material:
-    """Data and vectors, shared by cells one after the other as long as the settings that decide them are the same."""
+def shared_data(settings: RunSettings) -> ExperimentData:
+    """Data and vectors, shared by consecutive cells as long as the settings that determine them are the same."""
     model = settings.model
     loaded = ModelSettings(
-        representation=model.representation if model.trains_encoder else "mean",  # others read what the tables say
+        representation=model.representation if model.trains_encoder else "mean",  # all others read the same tables
+        max_words=model.max_words,
         vectors=model.vectors,
-        length=model.length,
-        train_vectors=model.train_vectors,
-        pool=model.pool,
-        longest=model.longest,
+        attention=AttentionSettings(word_frequencies=model.attention.word_frequencies),
     )
-    return _material(replace(settings, seed=0, episode=EpisodeSpec(), training=TrainingSettings(), model=loaded))
+    return _inputs(replace(settings, seed=0, episode=EpisodeSpec(), training=TrainingSettings(), model=loaded))
 
 
 @lru_cache(maxsize=1)
-def _material(settings: RunSettings) -> Material:
-    return load_material(settings)
+def _inputs(settings: RunSettings) -> ExperimentData:
+    return load_experiment_data(settings)
 
 
 def _epochs(folder: Path) -> int:
@@ -122,7 +121,7 @@ def _save_array(path: Path, values: Values) -> None:
 
 
 def _forget_peak_memory() -> None:
-    """Let Linux measure the peak from here on; elsewhere, and where it is forbidden, it is that of the whole process."""
+    """Reset the peak memory on Linux; elsewhere, or if that is forbidden, the peak is that of the whole process."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -130,7 +129,7 @@ def _forget_peak_memory() -> None:
 
 
 def _peak_memory() -> float | None:
-    """Megabytes, where the system tells."""
+    """Peak memory in megabytes, if the system reports it."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -142,11 +141,11 @@ def _peak_memory() -> float | None:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What became of a cell, or of several that failed for one reason."""
+class CellReport:
+    """The outcome of a cell, or of several that failed for the same reason."""
 
     title: str
-    outcome: CellResult | Failure | None  # None: another process is at it
+    outcome: CellResult | Failure | None  # None: another process is running it
 
     @property
     def failed(self) -> bool:
@@ -154,7 +153,7 @@ class Report:
 
     def __str__(self) -> str:
         if self.outcome is None:
-            return f"{self.title}: another process is at it."
+            return f"{self.title}: another process is running it."
         if isinstance(self.outcome, Failure):
             return f"{self.title}: {self.outcome.reason}"
         return f"{self.title}: {100 * self.outcome.accuracy:.1f} ± {100 * self.outcome.ci95:.1f}"
@@ -164,26 +163,26 @@ def run_grid(
     cells: Iterable[Cell],
     out: Path,
     runs: Path,
-    pool: Pool | None = None,
+    workers: Workers | None = None,
     budget: float | None = None,  # seconds
     quiet: bool = False,
-) -> Iterator[Report]:
-    """Run the cells that have no line yet, append their lines, and tell of each; with a budget, those that will fit into it."""
+) -> Iterator[CellReport]:
+    """Run the cells that have no result yet, append their results and report each; with a budget, only those that fit in it."""
     check_writable(out)
     results = read_results(out)
     valid, refused = _sort_out(cells, lambda cell: cell.settings)
     ready, absent = _sort_out(missing_cells(valid, results), _data_loader())
     yield from refused + absent
     fits = budget_check(ready, results, budget)
-    jobs = ((cell, runs.resolve()) for cell in ready if fits(cell))  # asked when a worker is free
-    for (cell, _), outcome in track(dependable_map(run_cell, jobs, pool), "Cells", len(ready), quiet):
+    jobs = ((cell, runs.resolve()) for cell in ready if fits(cell))  # checked when a worker is free
+    for (cell, _), outcome in track(dependable_map(run_cell, jobs, workers), "Cells", len(ready), quiet):
         if isinstance(outcome, CellResult):
             append_result(out, outcome)
-        yield Report(cell.title, outcome)
+        yield CellReport(cell.title, outcome)
 
 
-def plan_grid(cells: Iterable[Cell], out: Path) -> tuple[Plan, list[Report]]:
-    """The cells that have no line yet with the time each will take, and what cannot be run."""
+def plan_grid(cells: Iterable[Cell], out: Path) -> tuple[Plan, list[CellReport]]:
+    """The cells that have no result yet with their estimated times, and reports on those that cannot be run."""
     results = read_results(out)
     valid, refused = _sort_out(cells, lambda cell: cell.settings)
     missing = list(missing_cells(valid, results))
@@ -191,16 +190,16 @@ def plan_grid(cells: Iterable[Cell], out: Path) -> tuple[Plan, list[Report]]:
 
 
 def _data_loader() -> Callable[[Cell], object]:
-    """Reads the data of a cell, to find out what is wrong with it, once for all cells that share it."""
+    """A function that loads the data of a cell to find errors, once for all cells that share it."""
     known: dict[tuple[Any, ...], HandfulError | None] = {}
 
     def load(cell: Cell) -> None:
         settings = cell.settings
-        source = (settings.data, settings.split, settings.model.longest, settings.skip_empty)
+        source = (settings.data, settings.split, settings.model.max_words, settings.skip_empty, settings.reading)
         if source not in known:
             try:
                 known[source] = None
-                load_dataset(*source)
+                load_data(settings)
             except HandfulError as error:
                 known[source] = error
         if problem := known[source]:
@@ -209,8 +208,8 @@ def _data_loader() -> Callable[[Cell], object]:
     return load
 
 
-def _sort_out(cells: Iterable[Cell], need: Callable[[Cell], object]) -> tuple[list[Cell], list[Report]]:
-    """The cells that have what they need, and a report for each reason why others have not."""
+def _sort_out(cells: Iterable[Cell], need: Callable[[Cell], object]) -> tuple[list[Cell], list[CellReport]]:
+    """The cells that can be run, and one report for each reason why others cannot."""
     ready, refused = [], dict[str, list[Cell]]()
     for cell in cells:
         try:
@@ -219,4 +218,4 @@ def _sort_out(cells: Iterable[Cell], need: Callable[[Cell], object]) -> tuple[li
         except HandfulError as error:
             refused.setdefault(str(error), []).append(cell)
     more = {why: f" and {len(group) - 1} more" if len(group) > 1 else "" for why, group in refused.items()}
-    return ready, [Report(f"{group[0].title}{more[why]}", Failure(why)) for why, group in refused.items()]
+    return ready, [CellReport(f"{group[0].title}{more[why]}", Failure(why)) for why, group in refused.items()]

@@ -1,4 +1,4 @@
-"""Tables as they are printed: accuracies, gains, headline gaps and the order of methods, as Markdown, LaTeX or CSV."""
+"""Print tables of accuracies, gains, headline gaps and the order of methods, as Markdown, LaTeX or CSV."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from ..catalogue import catalogue
+from ..data.registry import known_datasets
 from ..errors import DataError, SettingError
 from .grid import whole_of
 from .results import read_results
-from .tables import CNN_PROTO, OUR, REBUILT, Column, Entry, Table, make_tables, pooled_interval, spoken
+from .tables import CNN_PROTO, OUR, REBUILT, Column, Entry, ResultTable, make_tables, pooled_interval, spoken
 
-LEAST_RANKED = 3  # methods from which an order says anything
+LEAST_RANKED = 3  # methods, at least, for a meaningful order
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a grid of words, and sentences below it."""
+    """A heading, a table of strings, and notes below it."""
 
     title: str
     header: list[str]
@@ -29,15 +29,15 @@ class Section:
     notes: list[str]
 
 
-def sections_of(table: Table) -> list[Section]:
-    """The table itself, gains over the reference, headline gaps, and how well the order of methods agrees with the paper's."""
+def sections_of(table: ResultTable) -> list[Section]:
+    """The table itself, gains over the reference, headline gaps, and the agreement of the order of methods with the paper."""
     parts = [_accuracies(table), _gains(table)]
     if table.name == "main":
         parts.append(_headline(table))
     return [part for part in [*parts, _ranks(table)] if part.rows]
 
 
-def _accuracies(table: Table) -> Section:
+def _accuracies(table: ResultTable) -> Section:
     shots = table.layout.shots if table.layout.averages and any(map(table.has_paper, table.columns)) else ()
     averages = {shot: table.averaged(shot) for shot in shots}
     header = ["method", *map(str, table.columns)]
@@ -51,7 +51,7 @@ def _accuracies(table: Table) -> Section:
 
 
 def _average(entries: Sequence[Entry]) -> str:
-    """Over the data sets, where all of them were measured; the paper's over the same ones."""
+    """The average over the data sets if all of them were measured, and the paper's over the same ones."""
     figures = [entry.paper.accuracy for entry in entries if entry.paper]
     measured = [entry.accuracy for entry in entries if entry.accuracy is not None]
     paper = f"{mean(figures):.1f}" if entries and len(figures) == len(entries) else ""
@@ -60,19 +60,19 @@ def _average(entries: Sequence[Entry]) -> str:
     return f"{mean(measured):.1f}" + (f" ({paper}, {mean(measured) - mean(figures):+.1f})" if paper else "")
 
 
-def _notes(table: Table) -> list[str]:
+def _notes(table: ResultTable) -> list[str]:
     seeds = {len(entry.results) for entry in table.entries.values() if entry.results}
-    spread = "the deviation over seeds, or with one seed the 95 % interval over test episodes"
-    notes = [f"Accuracy in percent ± {spread}; in brackets the paper's figure and the difference. Brackets alone: not run."]
+    spread = "the standard deviation over seeds, or with one seed the 95 % confidence interval over test episodes"
+    notes = [f"Accuracy in percent ± {spread}; in brackets, the paper's figure and the difference. Brackets alone: not run."]
     if seeds:
         notes.append(f"Seeds: {min(seeds)}" + (f" to {max(seeds)}" if len(seeds) > 1 else "") + ".")
     notes += [f"{mark.strip()} {spoken(noted)}." for noted, mark in table.marks.items()]
     others = sorted(
         {
-            f"{result.preset}: with {result.settings['model']['vectors']}."
+            f"{result.preset}: with {names}."
             for entry in table.entries.values()
             for result in entry.results
-            if result.settings["model"]["vectors"] != result.vectors
+            if (names := result.settings["model"]["vectors"]["names"]) != result.vectors
         }
     )
     measured = dict.fromkeys(column.data for (_, column), entry in table.entries.items() if entry.results)
@@ -80,26 +80,26 @@ def _notes(table: Table) -> list[str]:
 
 
 def _data_note(data: str) -> str:
-    """What a reader must know of data beside the paper's figures."""
+    """What a reader must know about data that is compared with the paper's figures."""
     if whole_of(data) != data:
-        return f"{data}: {catalogue()[data].note} The paper's figures beside it are of the whole {whole_of(data)}."
-    return f"{data}: cut into words anew, so not the paper's texts to the letter." if data == REBUILT else ""
+        return f"{data}: {known_datasets()[data].note} The paper's figures are for the whole {whole_of(data)}."
+    return f"{data}: tokenized again, so the texts are not exactly the paper's." if data == REBUILT else ""
 
 
-def _gains(table: Table) -> Section:
-    """Differences to the reference, paired over the same episodes."""
+def _gains(table: ResultTable) -> Section:
+    """Differences from the reference, paired over the same episodes."""
     paired = {key: entry.gains[0].reference for key, entry in table.entries.items() if entry.gains}
     columns = [column for column in table.columns if any(column == known for _, known in paired)]
     presets = [preset for preset in table.presets if any(preset == known for known, _ in paired)]
     rows = [[preset, *(_gain(table, preset, column) for column in columns)] for preset in presets]
     note = (
-        "Mean over seeds of the difference on the same test episodes ± its 95 % interval; in brackets the paper's difference."
+        "Mean over seeds of the difference on the same test episodes ± its 95 % confidence interval; in brackets, the paper's."
     )
     title = f"Gain over {', '.join(sorted(map(str, set(paired.values()))))}, {table.title}"
     return Section(title, ["method", *map(str, columns)], rows, [note])
 
 
-def _gain(table: Table, preset: str, column: Column) -> str:
+def _gain(table: ResultTable, preset: str, column: Column) -> str:
     entry = table.entry(preset, column)
     if not entry.gains:
         return ""
@@ -110,8 +110,8 @@ def _gain(table: Table, preset: str, column: Column) -> str:
     return f"{value:+.1f} ± {half:.1f}{paper}"
 
 
-def _headline(table: Table) -> Section:
-    """How far the method is ahead, on average over data sets: in the paper, there on the sets measured here, and here."""
+def _headline(table: ResultTable) -> Section:
+    """The method's average lead over data sets: in the paper, in the paper on the sets measured here, and measured."""
     baselines = [preset for preset in table.layout.presets if preset != OUR]
     rows, notes = [], []
     for shot in table.layout.shots:
@@ -119,7 +119,7 @@ def _headline(table: Table) -> Section:
         measured = [column for column in table.averaged(shot) if table.entry(OUR, column).results]
         views = [_Accuracies(table, columns, True), _Accuracies(table, measured, True), _Accuracies(table, measured, False)]
         leads = {
-            "the best baseline of each data set": [view.lead_of_each(baselines) for view in views],
+            "the best baseline on each data set": [view.lead_of_each(baselines) for view in views],
             "the baseline that is best on average": [view.lead_on_average(baselines) for view in views],
             CNN_PROTO: [view.lead_on_average([CNN_PROTO]) for view in views],
         }
@@ -129,15 +129,15 @@ def _headline(table: Table) -> Section:
             tried = [preset for preset in baselines if table.entry(preset, column).results]
             if len(tried) < len(baselines):
                 notes.append(f"{column}: {len(tried)} of {len(baselines)} baselines measured.")
-    header = ["how far our is ahead", "paper, all sets", "paper, sets measured", "measured"]
+    header = ["lead of our", "paper, all sets", "paper, sets measured", "measured"]
     return Section(f"Headline gaps, {table.title}", header, rows, notes)
 
 
 @dataclass(frozen=True)
 class _Accuracies:
-    """The paper's or the measured accuracies of some columns."""
+    """The paper's or the measured accuracies in some columns."""
 
-    table: Table
+    table: ResultTable
     columns: Sequence[Column]
     paper: bool
 
@@ -147,12 +147,12 @@ class _Accuracies:
         return figure if self.paper else entry.accuracy
 
     def lead_of_each(self, rivals: Sequence[str]) -> str:
-        """Over the best rival of each data set."""
+        """The mean lead over the best rival on each data set."""
         leads = [lead for column in self.columns if (lead := self._lead(column, rivals)) is not None]
         return _mean_lead(leads)
 
     def lead_on_average(self, rivals: Sequence[str]) -> str:
-        """Over the one rival that is best on average, of those known for all columns."""
+        """The mean lead over the rival that is best on average, among those known for all columns."""
         known = [rival for rival in rivals if all(self.value(rival, column) is not None for column in self.columns)]
         leads = [[self._lead(column, [rival]) for column in self.columns] for rival in known]
         complete = [[lead for lead in each if lead is not None] for each in leads]
@@ -168,8 +168,8 @@ def _mean_lead(leads: Sequence[float]) -> str:
     return f"{mean(leads):+.1f} ({len(leads)} sets)" if leads else ""
 
 
-def _ranks(table: Table) -> Section:
-    """Spearman's rank correlation of the measured order of methods with the paper's."""
+def _ranks(table: ResultTable) -> Section:
+    """Spearman's rank correlation between the measured order of methods and the paper's."""
     rows = []
     for column in table.columns:
         entries = [table.entry(preset, column) for preset in table.layout.presets]
@@ -177,7 +177,7 @@ def _ranks(table: Table) -> Section:
         if len(pairs) >= LEAST_RANKED:
             rows.append([str(column), f"{rank_correlation(*zip(*pairs, strict=True)):.2f}", str(len(pairs))])
     header = ["column", "Spearman's ρ", "methods"]
-    return Section(f"Order of methods beside the paper's, {table.title}", header, rows, [])
+    return Section(f"Order of methods compared with the paper, {table.title}", header, rows, [])
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
@@ -195,14 +195,14 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def render_file(path: Path, name: str | None = None, form: str = "markdown") -> str:
-    """The tables of a file of results."""
+    """The tables of a results file as text."""
     if not path.is_file():
-        raise DataError(f"There is no file {path}: handful benchmark GRID --out {path.name} writes one.")
+        raise DataError(f"There is no file {path}: create it with handful benchmark GRID --out {path.name}.")
     return render_tables(make_tables(read_results(path), name), form)
 
 
-def render_tables(tables: Sequence[Table], form: str = "markdown") -> str:
-    """All tables as one text: markdown, latex or csv (a line a cell)."""
+def render_tables(tables: Sequence[ResultTable], form: str = "markdown") -> str:
+    """All tables as one text: markdown, latex or csv (one line per cell)."""
     if form == "csv":
         return _csv(tables)
     if form not in ("markdown", "latex"):
@@ -251,7 +251,7 @@ def _escape(text: str) -> str:
     return text
 
 
-def _csv(tables: Sequence[Table]) -> str:
+def _csv(tables: Sequence[ResultTable]) -> str:
     stream = io.StringIO()
     rows = [row for table in tables for row in _csv_rows(table)]
     writer = csv.DictWriter(stream, rows[0], lineterminator="\n")
@@ -260,7 +260,7 @@ def _csv(tables: Sequence[Table]) -> str:
     return stream.getvalue()
 
 
-def _csv_rows(table: Table) -> list[dict[str, Any]]:
+def _csv_rows(table: ResultTable) -> list[dict[str, Any]]:
     return [
         {
             "table": table.name,

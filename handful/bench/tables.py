@@ -1,4 +1,4 @@
-"""The paper's tables from results: each cell measured, beside the paper's figure."""
+"""The paper's tables, filled with results: each measured cell next to the paper's figure."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import inf
-from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 from ..errors import SettingError
+from ..utils.paths import resource
 from .grid import PAPER_DATA, whole_of
 from .results import CellResult
 
-PAPER = Path(__file__).parent / "paper.csv"
+PAPER = resource("paper.csv")
 OUR, CNN_PROTO = "our", "cnn-proto"
 MAIN = (
     *("avg-nn", "idf-nn", "cnn-ft", "avg-proto", "idf-proto", "cnn-proto"),
     *("avg-maml", "idf-maml", "cnn-maml", "avg-rr", "idf-rr", "cnn-rr", OUR),
 )
-REBUILT = "20newsgroups"  # the paper does not say how it cut posts into words
-# how long was trained and tested, and how long texts and vectors are: told in a note to the cell
-NOTED = {"episodes", "validation_episodes", "test_episodes", "epochs", "patience", "pretraining_epochs", "queries", "longest"}
+REBUILT = "20newsgroups"  # the paper does not say how it tokenized posts
+# the length of training, testing, texts and vectors: reported in a note to the cell
+NOTED = {"episodes", "validation_episodes", "test_episodes", "epochs", "patience", "pretraining_epochs", "queries", "max_words"}
 NOTED |= {"length", "train_vectors"}
 IDLE = {"curve_episodes"}  # changes no number
 Options = tuple[tuple[str, Any], ...]
@@ -31,75 +31,77 @@ Options = tuple[tuple[str, Any], ...]
 
 # The paper's figures
 
-Place = tuple[str, str, int, bool]  # preset, data, shot, whether vectors were trained
+PaperCell = tuple[str, str, int, bool]  # preset, data, shot, whether vectors were trained
 
 
 @dataclass(frozen=True)
-class Figure:
-    """An accuracy of the paper, in percent, with its deviation over seeds where it is given."""
+class PaperAccuracy:
+    """An accuracy from the paper, in percent, with its standard deviation over seeds if given."""
 
     accuracy: float
     deviation: float | None
 
 
 @cache
-def paper_figures(embedding: str) -> dict[Place, Figure]:
-    """All accuracies of the paper with fasttext or bert."""
+def paper_figures(embedding: str) -> dict[PaperCell, PaperAccuracy]:
+    """All accuracies in the paper with fasttext or bert."""
     figures = {}
     with PAPER.open(encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             if row["embedding"] == embedding and row["table"] != "oracle_cosine":
                 place = (_preset(row), row["dataset"], int(row["shot"]), row["embedding_training"] == "finetuned")
-                figures[place] = Figure(float(row["accuracy"]), float(row["std"]) if row["std"] else None)
+                figures[place] = PaperAccuracy(float(row["accuracy"]), float(row["std"]) if row["std"] else None)
     return figures
 
 
 def _preset(row: Mapping[str, str]) -> str:
-    """A row of the paper by the name of its preset."""
+    """The preset that corresponds to a row of the paper."""
     if row["algorithm"] == "p-maml":
         return "p-maml"
     method = f"{row['representation']}-{row['algorithm']}".replace("our-rr", OUR)
     return f"{method}-{row['ablation']}".replace("_", "-").strip("-")
 
 
-# What a table has
+# The layout of tables
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """The rows and columns of one of the paper's tables."""
 
     title: str
     presets: tuple[str, ...]
     data: tuple[str, ...] = PAPER_DATA
     shots: tuple[int, ...] = (1, 5)
-    trained: tuple[bool, ...] = (False,)  # columns with fixed vectors, trained vectors
-    embeddings: tuple[str, ...] = ("fasttext",)  # of the paper's figures, the first that has one
+    trained: tuple[bool, ...] = (False,)  # columns with fixed or trained vectors
+    embeddings: tuple[str, ...] = ("fasttext",)  # for the paper's figures: the first that has one
     averages: bool = True
 
     @property
     def contextual(self) -> bool:
         return self.embeddings == ("bert",)
 
-    def figure(self, preset: str, data: str, shot: int, trained: bool) -> Figure | None:
-        """The paper's, of the whole data set where this is a part."""
+    def figure(self, preset: str, data: str, shot: int, trained: bool) -> PaperAccuracy | None:
+        """The paper's figure; for part of a data set, that of the whole."""
         place = (preset, whole_of(data), shot, trained)
         found = (paper_figures(embedding).get(place) for embedding in self.embeddings)
         return next((figure for figure in found if figure), None)
 
 
 LAYOUTS = {
-    "main": Layout("Main results", MAIN),
-    "ablation": Layout("Ablations", (OUR, "our-without-t", "our-without-s", "our-without-bilstm", "our-with-ebd")),
-    "bert": Layout("Contextual words", MAIN, data=("huffpost", "fewrel"), embeddings=("bert",), averages=False),
-    "rr_vs_lr": Layout(
+    "main": TableLayout("Main results", MAIN),
+    "ablation": TableLayout("Ablations", (OUR, "our-without-t", "our-without-s", "our-without-bilstm", "our-with-ebd")),
+    "bert": TableLayout("Contextual words", MAIN, data=("huffpost", "fewrel"), embeddings=("bert",), averages=False),
+    "rr_vs_lr": TableLayout(
         "Ridge and logistic regression", ("avg-rr", "avg-lr", "idf-rr", "idf-lr", "cnn-rr", "cnn-lr", OUR, "our-lr")
     ),
-    "other_heads": Layout("Other heads", ("avg-proto", "idf-proto", "cnn-proto", "our-proto", "lstm-induct", "our-induct")),
-    "other_baselines": Layout(
+    "other_heads": TableLayout(
+        "Other heads", ("avg-proto", "idf-proto", "cnn-proto", "our-proto", "lstm-induct", "our-induct")
+    ),
+    "other_baselines": TableLayout(
         "Other baselines", ("lstm-induct", "p-maml", OUR), embeddings=("fasttext", "bert"), averages=False
     ),
-    "finetuned_embeddings": Layout(
+    "finetuned_embeddings": TableLayout(
         "Fixed and fine-tuned word vectors",
         tuple(preset for preset in MAIN if not preset.endswith(("-nn", "-ft"))),
         data=("reuters", "amazon"),
@@ -124,11 +126,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Entry:
-    """One method in one column: what was measured over seeds, in percent, and the paper's figure."""
+    """One method in one column: the results over seeds, in percent, and the paper's figure."""
 
-    results: tuple[CellResult, ...]  # one a seed
-    paper: Figure | None
-    mark: str = ""  # of the note that says with which options it was measured
+    results: tuple[CellResult, ...]  # one per seed
+    paper: PaperAccuracy | None
+    mark: str = ""  # refers to the note with the options of the measurement
 
     @property
     def accuracy(self) -> float | None:
@@ -136,22 +138,22 @@ class Entry:
 
     @property
     def deviation(self) -> float | None:
-        """Over seeds."""
+        """Standard deviation over seeds."""
         return stdev(100 * result.accuracy for result in self.results) if len(self.results) > 1 else None
 
     @property
     def interval(self) -> float | None:
-        """Half of the 95 % interval over episodes, of all seeds together."""
+        """Half-width of the 95 % confidence interval over episodes, for all seeds together."""
         return pooled_interval([result.ci95 for result in self.results])
 
     @property
     def difference(self) -> float | None:
-        """Measured less the paper's."""
+        """Measured accuracy minus the paper's."""
         return None if self.accuracy is None or self.paper is None else self.accuracy - self.paper.accuracy
 
     @property
     def gains(self) -> list[CellResult]:
-        """Those paired with a reference."""
+        """The results that are paired with a reference."""
         return [result for result in self.results if result.over_reference is not None]
 
     def __str__(self) -> str:
@@ -164,21 +166,21 @@ class Entry:
 
 
 def pooled_interval(halves: Sequence[float]) -> float | None:
-    """Of the mean over seeds, from the interval of each, in percent."""
+    """The confidence interval of the mean over seeds, from the interval of each seed, in percent."""
     return 100 * sum(half**2 for half in halves) ** 0.5 / len(halves) if halves else None
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """One of the paper's tables for one choice of vectors and options."""
 
     name: str
-    layout: Layout
+    layout: TableLayout
     vectors: str
     options: Options
     columns: tuple[Column, ...]
     entries: dict[tuple[str, Column], Entry]  # by preset and column
-    marks: Mapping[Options, str]  # by the options they stand for
+    marks: Mapping[Options, str]  # by the options they denote
 
     def entry(self, preset: str, column: Column) -> Entry:
         return self.entries[preset, column]
@@ -191,19 +193,19 @@ class Table:
 
     @property
     def presets(self) -> tuple[str, ...]:
-        """The paper's methods; with options or data that the paper has not, those that were measured."""
+        """The paper's methods; with options or data that are not in the paper, the measured ones."""
         if not self.options and any(map(self.has_paper, self.columns)):
             return self.layout.presets
         return tuple(p for p in self.layout.presets if any(self.entry(p, column).results for column in self.columns))
 
     def of_paper(self, shot: int) -> list[Column]:
-        """Columns that the paper has too; a part of a data set only where the whole is missing."""
+        """The columns that are also in the paper; part of a data set only if the whole is missing."""
         columns = [column for column in self.columns if column.shot == shot and self.has_paper(column)]
         whole = {column.data for column in columns}
         return [column for column in columns if column.data == whole_of(column.data) or whole_of(column.data) not in whole]
 
     def averaged(self, shot: int) -> list[Column]:
-        """Those of them that were measured at all; else all of them."""
+        """The ones of these with measurements, or all of them if there are none."""
         columns = self.of_paper(shot)
         measured = [column for column in columns if any(self.entry(preset, column).results for preset in self.layout.presets)]
         return measured or columns
@@ -216,16 +218,16 @@ class Table:
 # From results to tables
 
 
-def make_tables(results: Sequence[CellResult], name: str | None = None) -> list[Table]:
-    """The table of that name for each choice of vectors and options, or every table that has a line of its own."""
+def make_tables(results: Sequence[CellResult], name: str | None = None) -> list[ResultTable]:
+    """The table with this name for each choice of vectors and options, or every table that has its own results."""
     if name is not None and name not in LAYOUTS:
         raise SettingError(f"There is no table {name!r}: choose one of {', '.join(LAYOUTS)}.")
     tables = [table for each in ([name] if name else LAYOUTS) for table in _variants(each, results, bool(name))]
     return tables or [_table("main", (), "", ())]
 
 
-def _variants(name: str, results: Sequence[CellResult], always: bool) -> list[Table]:
-    """Results with other vectors or options are never mixed, but for those that a note tells."""
+def _variants(name: str, results: Sequence[CellResult], always: bool) -> list[ResultTable]:
+    """One table per choice of vectors and options; only options reported in a note may differ within a table."""
     layout = LAYOUTS[name]
     groups: dict[tuple[str, Options], list[CellResult]] = {}
     for result in results:
@@ -243,22 +245,22 @@ def _variants(name: str, results: Sequence[CellResult], always: bool) -> list[Ta
 
 
 def _own_lines(name: str) -> Any:
-    """Which cells of a table no other table has: they alone are a reason to print it."""
+    """The cells of a table that no other table has: only their results are a reason to print it."""
     elsewhere = {preset for other, layout in LAYOUTS.items() if other != name for preset in layout.presets}
     if name == "finetuned_embeddings":
         return lambda preset, column: column.trained
     return lambda preset, column: name in ("main", "bert") or preset not in elsewhere | {OUR}
 
 
-def _table(name: str, results: Iterable[CellResult], vectors: str, options: Options) -> Table:
+def _table(name: str, results: Iterable[CellResult], vectors: str, options: Options) -> ResultTable:
     layout = LAYOUTS[name]
     found: dict[tuple[str, Column], dict[Options, dict[int, CellResult]]] = {}
-    for result in results:  # of a cell measured twice, the last
+    for result in results:  # the last one counts if a cell was measured twice
         column = Column(result.data, result.shot, bool(result.options.get("train_vectors")))
         found.setdefault((result.preset, column), {}).setdefault(_noted(result), {})[result.seed] = result
     measured = {column for _, column in found}
     columns = tuple(column for column in _columns(layout, measured) if column in measured or not options)
-    chosen = {place: min(variants, key=_shortness) for place, variants in found.items()}  # the fullest protocol
+    chosen = {place: min(variants, key=_shortness) for place, variants in found.items()}  # the most complete protocol
     marks = {noted: f" [{number}]" for number, noted in enumerate(dict.fromkeys(filter(None, chosen.values())), 1)}
 
     def entry(preset: str, column: Column) -> Entry:
@@ -269,28 +271,28 @@ def _table(name: str, results: Iterable[CellResult], vectors: str, options: Opti
         return Entry(tuple(found[preset, column][noted].values()), figure, marks.get(noted, ""))
 
     entries = {(preset, column): entry(preset, column) for preset in layout.presets for column in columns}
-    return Table(name, layout, vectors, options, columns, entries, marks)
+    return ResultTable(name, layout, vectors, options, columns, entries, marks)
 
 
 def _noted(result: CellResult) -> Options:
-    """The options that a note tells; a column says by itself that vectors were trained."""
+    """The options to report in a note; that vectors were trained is shown by the column."""
     told = {option: value for option, value in result.options.items() if option in NOTED - {"train_vectors"}}
     return tuple(sorted(told.items()))
 
 
 def _shortness(noted: Options) -> tuple[float, ...]:
-    """How far a protocol is from the full one: by the options it changes, then by how little it trains and tests."""
+    """The distance of a protocol from the full one: by the number of options it changes, then by how little it runs."""
     told = dict(noted)
     return len(noted), *(-told.get(option, inf) for option in ("epochs", "episodes", "test_episodes", "validation_episodes"))
 
 
 def spoken(options: Options) -> str:
-    """Options in words, for a note."""
+    """Options as text, for a note."""
     return ", ".join(f"{name} {value}" for name, value in options)
 
 
-def _columns(layout: Layout, measured: set[Column]) -> tuple[Column, ...]:
-    """The paper's columns, a part in the place of its whole, then data the paper has not; or those alone."""
+def _columns(layout: TableLayout, measured: set[Column]) -> tuple[Column, ...]:
+    """The paper's columns, with parts replacing wholes, then other data; or only other data."""
     present = sorted({column.data for column in measured})
     names = [data for place in layout.data for data in [n for n in present if whole_of(n) == place] or [place]]
     own = [data for data in present if whole_of(data) not in PAPER_DATA]

@@ -9,6 +9,7 @@ from .benchmark import benchmark, table
 from .classifier import explain, fit, inspect, predict, score, suggest
 from .common import Group
 from .datasets import datasets, split
+from .encoders import encoders
 from .meta import demo, evaluate, train
 from .report import attention, report
 from .vectors import vectors
@@ -28,12 +29,12 @@ def main() -> None:
     handful train --data reuters --out runs/reuters     meta-train the attention generator
     handful evaluate runs/reuters --json                test it on unseen classes
     handful benchmark smoke --out smoke.jsonl           run a grid of methods and data sets
-    handful table smoke.jsonl                           see it beside the paper's figures
+    handful table smoke.jsonl                           see it next to the paper's figures
     handful report runs/reuters --out report.html       see what a run learned, in pictures
     """
 
 
 _classifier = (fit, predict, score, explain, suggest, inspect)
-_meta = (train, evaluate, attention, report, benchmark, table, datasets, split, vectors)
+_meta = (train, evaluate, attention, report, benchmark, table, datasets, split, vectors, encoders)
 for _command in (demo, *_classifier, *_meta):
     main.add_command(_command)

@@ -3,52 +3,155 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from errno import EPIPE
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import click
 
 from ..errors import HandfulError, HandfulWarning
-from ..folders import DATA_VARIABLE
+from ..utils.paths import DATA_VARIABLE
+from ..utils.terminal import console, one_line, printable
+
+QUOTES = "'\""
+INTERRUPTED, PIPE_CLOSED = 130, 141  # exit codes: 128 and the number of the signal
 
 
-class Group(click.Group):
-    """Turns Handful's errors into one line and exit code 2, and its warnings into one line."""
+# What the library calls otherwise than the command line does, where an option is not the argument's own name
+OPTIONS = {"`processes`": "--workers", "`n`": "--n", "`skip_broken=True`": "--on-error skip"}
+
+
+class Command(click.Command):
+    """Its errors and warnings name options where the library names arguments; a warning is one line."""
+
+    def invoke(self, context: click.Context) -> Any:
+        parameters = self.get_params(context)
+        try:
+            with _warnings_as_lines(lambda text: with_options(text, parameters)):
+                return super().invoke(context)
+        except HandfulError as error:
+            error.args = (with_options(str(error), parameters),)
+            raise
+
+
+class Commands(click.Group):
+    """Commands of one kind."""
+
+    command_class = Command
+
+
+class Group(Commands):
+    """Turns errors into one line and exit code 2, Ctrl-C and closed pipes into their exit codes."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        _open_closed_streams()
+        return super().main(*arguments, **options)
 
     def invoke(self, context: click.Context) -> Any:
         try:
-            with _warnings_as_lines():
-                return super().invoke(context)
-        except HandfulError as error:
-            click.echo(f"Error: {error}", err=True)
-            context.exit(2)
+            return self._invoke_with_sentences(context)
+        except KeyboardInterrupt as interrupt:
+            say(" ".join(["Interrupted.", *getattr(interrupt, "__notes__", ())]), err=True)
+            context.exit(INTERRUPTED)
         except OSError as error:
-            if error.errno == EPIPE:  # whoever read the output has gone: click ends quietly
+            if error.errno != EPIPE:
+                raise
+            _discard_output()  # whoever read it has gone
+            context.exit(PIPE_CLOSED)
+
+    def _invoke_with_sentences(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except HandfulError as error:
+            say(f"Error: {error}", err=True)
+            context.exit(2)
+        except click.ClickException as error:
+            vars(error)["message"] = one_line(error.message)
+            raise
+        except OSError as error:
+            if error.errno == EPIPE:
                 raise
             place = f"{error.filename}: " if error.filename else ""
-            click.echo(f"Error: {place}{error.strerror or error}: check the place, its rights and its free space.", err=True)
+            say(f"Error: {place}{error.strerror or error}: check the place, its rights and its free space.", err=True)
             context.exit(2)
+
+
+def _open_closed_streams() -> None:
+    """Python has no stream where a descriptor is closed (`>&-`): nothing is there to be read, and what is written is lost."""
+    sys.stdin, sys.stdout, sys.stderr = (
+        stream or open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - for as long as the process runs
+        for stream, mode in ((sys.stdin, "r"), (sys.stdout, "w"), (sys.stderr, "w"))
+    )
+
+
+def _discard_output() -> None:
+    """Let Python flush what is left, when it ends, to where it can."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
+
+
+def with_options(text: str, parameters: Sequence[click.Parameter]) -> str:
+    """A sentence in which options stand for arguments: `reject_below` is --reject-below; other names stay as they are."""
+    known = {parameter.name: parameter.opts[0] for parameter in parameters if isinstance(parameter, click.Option)}
+
+    def option(match: re.Match[str]) -> str:
+        whole, name, value = match.group(0), match["name"], match["value"]
+        found = OPTIONS.get(whole, known.get(name))
+        if found is None or found.split()[0] not in known.values():
+            return whole
+        return found if value in (None, "True") or whole in OPTIONS else f"{found} {value.strip(QUOTES)}"
+
+    return re.sub(r"`(?P<name>\w+)(?:=(?P<value>[^`]*))?`", option, text)
 
 
 @contextmanager
-def _warnings_as_lines() -> Iterator[None]:
+def _warnings_as_lines(worded: Callable[[str], str]) -> Iterator[None]:
     """Handful's own warnings as one line each."""
     with warnings.catch_warnings():
         show: Callable[..., None] = warnings.showwarning
 
         def show_line(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, HandfulWarning):
-                click.echo(f"Warning: {message}", err=True)
+                say(f"Warning: {worded(str(message))}", err=True)
             else:
                 show(message, category, *place, **more)
 
         warnings.showwarning = show_line
         warnings.simplefilter("always", HandfulWarning)
         yield
+
+
+def say(text: object, err: bool = False) -> None:
+    """A line for people, with nothing in it that a terminal would obey."""
+    click.echo(one_line(text), err=err)
+
+
+class _Terminal:
+    """Shows data in UTF-8 to people."""
+
+    def write(self, content: bytes) -> None:
+        sys.stdout.write(printable(content.decode("utf-8", "replace")))
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
+def standard_output() -> IO[bytes]:
+    """Where data is printed: as it is, except for what a terminal would obey, if it is one."""
+    return cast("IO[bytes]", _Terminal()) if sys.stdout.isatty() else sys.stdout.buffer
+
+
+def print_data(content: bytes) -> None:
+    """Data for standard output."""
+    output = standard_output()
+    output.write(content)
+    output.flush()
 
 
 def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,7 +166,7 @@ def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def names_of(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...]:
-    """Names with commas between."""
+    """Names separated by commas."""
     return tuple(part for part in text.split(",") if part)
 
 
@@ -94,16 +197,33 @@ data_dir_option = click.option(
 )
 
 
+def _as_delimiter(_: click.Context, __: click.Parameter, written: str | None) -> str | None:
+    """A tab is hard to type."""
+    return "\t" if written in ("\\t", "tab") else written
+
+
+reading_options = options_of(
+    click.option("--text", help="The column of the texts, if it is not obvious."),
+    click.option(
+        "--format", "form", help="csv, tsv, jsonl, parquet, xlsx or txt (one text per line), if the ending is another."
+    ),
+    click.option(
+        "--delimiter", callback=_as_delimiter, help="What separates the fields of CSV, such as ; or tab, if it is not found."
+    ),
+    click.option("--encoding", help="Encoding of a text file that is not in UTF-8, such as windows-1252."),
+)
+label_option = click.option("--label", help="The column of the labels, if it is not obvious.")
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table for people: as wide as it needs, so that nothing is cut; numbers to the right."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     for name, cell in zip(header, rows[0], strict=True):
-        table.add_column(Text(name), justify="right" if isinstance(cell, int) else "left", no_wrap=True)
+        table.add_column(Text(one_line(name)), justify="right" if isinstance(cell, int) else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
-    console = Console(width=10_000)
-    console.print(table, width=console.measure(table).maximum)
+        table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else one_line(cell)) for cell in row))
+    wide = console(width=10_000)
+    wide.print(table, width=wide.measure(table).maximum)

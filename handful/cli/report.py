@@ -1,4 +1,4 @@
-"""Looking at a run: the report of its figures, and its attention on the terminal."""
+"""Commands to inspect a run: a report with figures, and its attention on the terminal."""
 
 from __future__ import annotations
 
@@ -7,77 +7,82 @@ from typing import Any
 
 import click
 
-from .common import data_dir_option, names_of, options_of
+from .common import Command, data_dir_option, names_of, options_of, say
 
-SUBJECT_OPTIONS = options_of(
+RUN_OPTIONS = options_of(
     click.argument("run", type=click.Path(path_type=Path)),
-    click.option("--data", help="Other data than the run's own."),
+    click.option("--data", help="Data to inspect instead of the run's own."),
     data_dir_option,
-    click.option("--split", help="The split of that data."),
+    click.option("--split", help="Split of that data."),
     click.option("--classes", default="", callback=names_of, help="Classes of the episode to show, such as jobs,retail,cpi."),
-    click.option("--document", type=int, help="The text to show, by its place in the data, counted from 0."),
-    click.option("--seed", default=0, help="Of episodes, and of what an analysis trains."),
+    click.option("--document", type=int, help="Text to show, by its position in the data, counted from 0."),
+    click.option("--seed", default=0, help="Seed for episodes and for models that an analysis trains."),
 )
 
 
 def _list_analyses(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    from ..bench.analyses import ANALYSES
+    from ..analysis import ANALYSES
 
     if wanted:
         for name, analysis in ANALYSES.items():
-            click.echo(f"{name:13} {analysis.about} Needs {analysis.needs}.")
+            say(f"{name:13} {analysis.about} Needs {analysis.needs}.")
         context.exit()
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list_analyses, help="Show all analyses.")
-@SUBJECT_OPTIONS
-@click.option("--out", default="report.html", type=click.Path(path_type=Path), help="The page.")
+@RUN_OPTIONS
+@click.option("--out", default="report.html", type=click.Path(path_type=Path), help="HTML file to write.")
 @click.option(
-    "--only", default="", callback=names_of, help="Some analyses, such as attention,words; by default all that apply."
+    "--only", default="", callback=names_of, help="Analyses to run, such as attention,words; by default all that apply."
 )
-@click.option("--figures", type=click.Path(path_type=Path), help="Folder for each figure as SVG and PNG, its numbers as CSV.")
-@click.option("--against", multiple=True, type=click.Path(path_type=Path), help="A run to compare with; may be repeated.")
-@click.option("--quick", is_flag=True, help="Less of what takes long: a first look.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option(
+    "--figures", type=click.Path(path_type=Path), help="Folder for the figures as SVG and PNG, with their numbers as CSV."
+)
+@click.option("--against", multiple=True, type=click.Path(path_type=Path), help="Run to compare with; may be repeated.")
+@click.option("--quick", is_flag=True, help="Shorten the slow analyses, for a first look.")
+@click.option("--quiet", is_flag=True, help="Show no progress bar.")
 def report(
     run: Path, out: Path, only: tuple[str, ...], figures: Path | None, against: tuple[Path, ...], quiet: bool, **wishes: Any
 ) -> None:
-    """Make one web page of all figures that apply to a run; it needs no network and opens in any browser.
+    """Write one web page with all figures that apply to a run; it needs no network and opens in any browser.
 
     \b
     handful report runs/reuters --out report.html
     handful report runs/reuters --only attention,words --figures figures
     handful report runs/huffpost --only importance --against runs/proto --against runs/proto-seen
     """
-    from ..bench.analyses import Subject
-    from ..bench.report import analyse, write_report
+    from ..analysis import InspectedRun
+    from ..analysis.page import analyse, write_report
+    from ..utils.paths import check_not_input
 
-    others = tuple(Subject(other, seed=wishes["seed"], quick=wishes["quick"], quiet=quiet) for other in against)
-    subject = Subject(run, against=others, quiet=quiet, **wishes)
+    inputs = [run, *against, *(Path(name) for name in (wishes["data"], wishes["split"]) if name)]
+    check_not_input(out, inputs)
+    others = tuple(InspectedRun(other, seed=wishes["seed"], quick=wishes["quick"], quiet=quiet) for other in against)
+    inspected = InspectedRun(run, against=others, quiet=quiet, **wishes)
     outcomes = []
-    for outcome in analyse(subject, only):
+    for outcome in analyse(inspected, only):
         outcomes.append(outcome)
-        click.echo(outcome, err=True)
+        say(outcome, err=True)
         if figures:
             for figure in outcome.figures:
-                figure.save(figures)
-    write_report(out, subject, outcomes)
+                figure.save(figures, inputs)
+    write_report(out, inspected, outcomes)
     made = sum(len(outcome.figures) for outcome in outcomes)
-    click.echo(f"{out}: {made} figure{'s' * (made != 1)}{f', as files in {figures}' if figures else ''}.")
+    say(f"{out}: {made} figure{'s' * (made != 1)}{f', also saved in {figures}' if figures else ''}.")
 
 
-@click.command()
-@SUBJECT_OPTIONS
-@click.option("--n", "number", default=10, help="How many queries of the episode.")
+@click.command(cls=Command)
+@RUN_OPTIONS
+@click.option("--n", "number", default=10, help="Number of queries to show.")
 def attention(number: int, run: Path, **wishes: Any) -> None:
-    """Show queries of an episode, each word shaded by s(x), by t(x) and by the attention it gets.
+    """Show queries of an episode, with each word shaded by s(x), by t(x) and by its attention.
 
     \b
     handful attention runs/huffpost
     handful attention runs/reuters --classes jobs,retail,ipi,wpi,cpi --document 325
     """
-    from ..bench.analyses import Subject
-    from ..bench.analyses.attention import print_attention
+    from ..analysis import InspectedRun
+    from ..analysis.attention import print_attention
 
-    print_attention(Subject(run, **wishes), number)
+    print_attention(InspectedRun(run, **wishes), number)

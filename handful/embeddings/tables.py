@@ -1,24 +1,24 @@
-"""What a word table is, how its vectors are prepared, and how `--vectors A+B:unit` becomes one."""
+"""Word tables: their interface, the preparation of their vectors, and loading them by names such as `A+B:unit`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from ..errors import DataError, SettingError
-from ..functional import Floats
+from ..utils.functional import Floats
+from ..utils.paths import resource
 from .files import FileTable
 from .packed import PackedTable
 from .wordllama import WordLlama
 
-MINILM = Path(str(files("handful") / "data" / "minilm"))
-PACKAGED = ("wordllama", "wordllama-mean", "minilm")
+MINILM = resource("minilm")
+PACKAGED_TABLES = ("wordllama", "wordllama-mean", "minilm")
 PREPARATIONS = ("raw", "unit", "centred")
 COMMON_COMPONENTS = 2
 
@@ -28,21 +28,21 @@ class WordVectors(Protocol):
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Length of a vector."""
         ...
 
     def lookup(self, words: Sequence[str]) -> Floats:
-        """A row a word, (words, dim); a row of zeros for a word that the table does not have."""
+        """One row per word, (words, dim); zeros for a word that the table lacks."""
         ...
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """A transformation of a whole table, fitted once on its frequent words so that it does not depend on the corpus.
+    """A transformation of a whole table, fitted once on its frequent words, so that it does not depend on the corpus.
 
-    `raw` keeps the lengths of the vectors, `unit` makes them 1, `centred` also removes the mean and the leading common
-    components (Mu and Viswanath, 2018). In each case the table is then scaled so that its frequent words have a length of 1 in
-    the quadratic mean: tables side by side weigh the same.
+    `raw` keeps the lengths of the vectors, `unit` makes them 1, and `centred` also removes the mean and the leading common
+    components (Mu and Viswanath, 2018). In each case the table is then scaled so that its frequent words have a
+    root-mean-square length of 1, which gives tables side by side the same weight.
     """
 
     unit: bool
@@ -52,7 +52,7 @@ class Preparation:
 
     @classmethod
     def fit(cls, kind: str, frequent: Floats) -> Preparation:
-        """From the vectors of the table's frequent words."""
+        """Fit a preparation to the vectors of the table's frequent words."""
         dim = frequent.shape[1]
         mean, components = np.zeros(dim, np.float32), np.zeros((0, dim), np.float32)
         if kind == "centred":
@@ -65,7 +65,7 @@ class Preparation:
         return cls(kind != "raw", mean, components, float(1 / np.sqrt(np.mean(lengths**2))))
 
     def __call__(self, vectors: Floats) -> Floats:
-        """Prepared vectors; zero rows stay zero."""
+        """Prepare vectors; zero rows stay zero."""
         centred = (_unit_rows(vectors) if self.unit else vectors) - self.mean
         centred = centred - (centred @ self.components.T) @ self.components
         centred[~(vectors != 0).any(axis=1)] = 0
@@ -91,17 +91,17 @@ class Prepared:
 
     def lookup(self, words: Sequence[str]) -> Floats:
         if self.kind == "raw" and not isinstance(self.table, FileTable) and self.table.raw_scale:
-            return self.table.lookup(words) * np.float32(self.table.raw_scale)  # known beforehand: nothing to fit
+            return self.table.lookup(words) * np.float32(self.table.raw_scale)  # known in advance, so there is nothing to fit
         vectors, frequent = self.table.lookup_with_frequent(words)
         if not np.isfinite(vectors).all():
             word = words[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
-            raise DataError(f"{self.table.name} gives {word!r} a vector that is not finite (NaN or infinite): mend the table.")
+            raise DataError(f"{self.table.name} has a vector for {word!r} that is not finite (NaN or infinite): fix the table.")
         return Preparation.fit(self.kind, frequent)(vectors)
 
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Several tables, their vectors one after the other; a word missing from one still has the others."""
+    """Several tables with their vectors concatenated; a word missing from one still has the others."""
 
     tables: tuple[WordVectors, ...]
 
@@ -114,10 +114,11 @@ class SideBySide:
 
 
 def load_vectors(names: str) -> WordVectors:
-    """Tables by name, joined by `+`, each `wordllama`, `minilm` or a path, each with its preparation after a colon.
+    """Load word tables: `wordllama`, `minilm` or a path, joined by `+`, each with an optional preparation after a colon.
 
-    `wordllama` is raw unless told otherwise (its lengths carry importance), so is `minilm` (distilled from an encoder, shipped
-    with the package), a file is centred. For example `wordllama+minilm`, `glove.6B.100d.txt.gz`, `wordllama+wiki.en.vec:unit`.
+    By default `wordllama` is raw, because its lengths carry importance, and so is `minilm`, a table distilled from an encoder
+    that ships with the package; a file is centred. Examples: `wordllama+minilm`, `glove.6B.100d.txt.gz`,
+    `wordllama+wiki.en.vec:unit`.
     """
     tables = [_one_table(name) for name in names.split("+")]
     return tables[0] if len(tables) == 1 else SideBySide(tuple(tables))
@@ -125,18 +126,18 @@ def load_vectors(names: str) -> WordVectors:
 
 @lru_cache
 def _packaged(name: str) -> WordLlama | PackedTable:
-    """Read once a process."""
+    """A packaged table, read once per process."""
     return PackedTable(MINILM) if name == "minilm" else WordLlama("mean" if name.endswith("mean") else "sum")
 
 
 def _one_table(name: str) -> WordVectors:
     source, colon, kind = name.rpartition(":")
-    if not colon or "/" in kind or "\\" in kind:  # no preparation named; a Windows drive has a colon too
+    if not colon or "/" in kind or "\\" in kind:  # no preparation given; a Windows drive has a colon too
         source, kind = name, ""
     if kind and kind not in PREPARATIONS:
-        raise SettingError(f"There is no preparation {kind!r} of vectors: choose one of {', '.join(PREPARATIONS)}.")
-    if source in PACKAGED:
+        raise SettingError(f"There is no preparation {kind!r} for vectors: choose one of {', '.join(PREPARATIONS)}.")
+    if source in PACKAGED_TABLES:
         return Prepared(_packaged(source), kind or "raw")
     if not Path(source).is_file():
-        raise DataError(f"There are no vectors {source!r}: give wordllama, minilm, or the path of a vector file (--vectors).")
+        raise DataError(f"There are no vectors {source!r}: give wordllama, minilm, or the path of a vector file.")
     return Prepared(FileTable(Path(source)), kind or "centred")

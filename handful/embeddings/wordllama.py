@@ -1,4 +1,4 @@
-"""The packaged default: wordllama's table of sub-words, read straight from its wheel (its own loader wants a network)."""
+"""The default word vectors: wordllama's table of sub-words, read straight from its wheel, as its own loader needs a network."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..functional import Floats, weighted_bag
-from ..text import LONGEST_WORD
+from ..data.text import MAX_WORD_CHARACTERS
+from ..utils.functional import Floats, weighted_bag
 
 FREQUENT = 20_000
-RAW_SCALE = 0.05958443135023117  # 1 / the quadratic mean of the frequent words' lengths, a word the sum of its pieces
+RAW_SCALE = 0.05958443135023117  # 1 / the root mean square of the frequent words' lengths, for sums of pieces
 
 
 @dataclass(frozen=True)
 class WordLlama:
-    """A word is the sum (or the mean) of its pieces, so every word has a vector."""
+    """Word vectors as the sum (or the mean) of a word's pieces, so that every word has one."""
 
     pieces: str = "sum"
     name: str = "wordllama"
@@ -28,14 +28,14 @@ class WordLlama:
 
     @property
     def raw_scale(self) -> float | None:
-        """What makes frequent words of length 1 in the quadratic mean, where it is known beforehand."""
+        """The factor that gives frequent words a root-mean-square length of 1, if it is known in advance."""
         return RAW_SCALE if self.pieces == "sum" else None
 
     @cached_property
     def _folder(self) -> Path:
-        spec = find_spec("wordllama")  # found, not imported: the package itself is not needed
+        spec = find_spec("wordllama")  # only located: the package itself is not imported
         if spec is None or spec.origin is None:
-            raise ImportError("wordllama, which carries the default word vectors, is not installed: pip install wordllama.")
+            raise ImportError("The default word vectors need wordllama, which is not installed: run pip install wordllama.")
         return Path(spec.origin).parent
 
     @cached_property
@@ -43,7 +43,7 @@ class WordLlama:
         from safetensors.numpy import load_file
 
         tensors = load_file(self._folder / "weights" / "l2_supercat_256.safetensors")
-        return tensors["embedding.weight"]  # (32000, 256), in half precision: only the rows that are used become single
+        return tensors["embedding.weight"]  # (32000, 256) in half precision: only the rows in use are converted to single
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -55,8 +55,8 @@ class WordLlama:
         return tokenizer
 
     def lookup(self, words: Sequence[str]) -> Floats:
-        """A row a word: (words, 256)."""
-        readable = [_readable(word[:LONGEST_WORD]) for word in words]
+        """One row per word: (words, 256)."""
+        readable = [_readable(word[:MAX_WORD_CHARACTERS]) for word in words]
         pieces = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(readable, add_special_tokens=False)]
         lengths = np.array([len(ids) for ids in pieces], np.int64)
         weights = np.ones(lengths.sum(), np.float32)
@@ -67,7 +67,7 @@ class WordLlama:
         return vectors
 
     def lookup_with_frequent(self, words: Sequence[str]) -> tuple[Floats, Floats]:
-        """The words' vectors, and those of the language's most frequent words."""
+        """The vectors of the words, and those of the language's most frequent words."""
         return self.lookup(words), self._frequent
 
     @cached_property
@@ -78,5 +78,5 @@ class WordLlama:
 
 
 def _readable(word: str) -> str:
-    """Half of a surrogate pair is no text to a tokenizer."""
+    """A word with unpaired surrogates replaced, as the tokenizer cannot read them."""
     return word if word.isascii() else word.encode("utf-8", "replace").decode()

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from handful.bench.analyses.shading import Shaded, ShadedTable
-from handful.bench.figures import COLOURS, Figure, panels
-from handful.bench.report import Outcome, render
+from handful.analysis.figures import COLOURS, Figure, panels
+from handful.analysis.page import AnalysisOutcome, render
+from handful.analysis.shaded_texts import Shaded, ShadedTable
 
 pytestmark = pytest.mark.browser
 EVIL = ["<script>document.title='broken'</script>", "<b>bold</b>", "<img", "src=x", "onerror=alert(1)>", "&amp;"]
@@ -50,7 +50,9 @@ def page_file(tmp_path_factory) -> Path:
     heavy = Figure("dots", "Dots", "Dots.", "Dots.", rows, draw)
     heavy.__dict__["_drawn"] = ("<svg>" + " " * 700_000, drawn.png)
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render(EVIL[0], EVIL[1], [Outcome("all", [drawn, written, heavy]), Outcome("no", (), EVIL[0])]), "utf-8")
+    path.write_text(
+        render(EVIL[0], EVIL[1], [AnalysisOutcome("all", [drawn, written, heavy]), AnalysisOutcome("no", (), EVIL[0])]), "utf-8"
+    )
     return path
 
 

@@ -1,0 +1,162 @@
+"""The report: every figure that applies to a run, on one self-contained page."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..errors import SettingError
+from ..utils.files import write_atomic
+from . import ANALYSES, InspectedRun, NotApplicableError
+from .figures import Figure
+
+LARGEST_PAGE = 5_000_000  # bytes
+LARGEST_DRAWING = 600_000  # bytes of an SVG: beyond it, as with thousands of points, a PNG is smaller
+NARROWEST = "34rem"  # width at which a drawing is shown
+MOST_ROWS = 200  # in a table of numbers; the CSV has all
+PAGE_STYLE = """
+:root { color-scheme: light dark; --paper: #ffffff; --ink: #1f2328; --soft: #59636e; --line: #d1d9e0; --link: #0050b3; }
+@media (prefers-color-scheme: dark) {
+  :root { --paper: #0d1117; --ink: #e6edf3; --soft: #9198a1; --line: #3d444d; --link: #79b8ff; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 60rem; padding: 1.5rem 1rem 4rem; background: var(--paper); color: var(--ink);
+  font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; }
+h2 { font-size: 1.25rem; line-height: 1.3; margin: 0 0 1rem; }
+h4 { font-size: .95rem; margin: 0 0 .25rem; }
+a { color: var(--link); }
+nav, figcaption, .about, footer { max-width: 44rem; }
+.about, figcaption, footer, small { color: var(--soft); }
+nav ol { padding-left: 1.4rem; }
+article { border-top: 1px solid var(--line); padding-top: 1.5rem; margin-top: 2.5rem; }
+figure { margin: 0; }
+.picture { overflow-x: auto; }
+.picture img { display: block; max-width: 100%; height: auto; margin: 0 auto; }
+.picture .dots { background: white; border-radius: .4rem; }
+figcaption { margin-top: 1rem; }
+details { margin-top: 1rem; }
+summary { cursor: pointer; color: var(--link); }
+.scroll { overflow-x: auto; max-height: 26rem; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
+.shaded section { padding: .6rem 0; border-top: 1px solid var(--line); }
+.shaded section:first-child { border-top: 0; }
+.shaded .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(16rem, 100%), 1fr)); gap: .5rem 1.5rem; }
+.shaded p { margin: 0; line-height: 1.7; }
+.shaded span { border-radius: .2rem; padding: .05rem .15rem; }
+.words { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr)); gap: 1rem 1.5rem; }
+.words ol { margin: 0; padding: 0; list-style: none; display: grid; grid-template-columns: 1fr 1fr; gap: 0 1rem; }
+.words li:nth-child(even) { color: var(--soft); }
+.words .both { font-weight: 600; color: inherit; }
+@media print { details { display: none; } article { break-inside: avoid; } }
+"""
+# Nothing is downloaded and nothing runs, whatever a text contains.
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+@dataclass(frozen=True, eq=False)
+class AnalysisOutcome:
+    """The outcome of one analysis: figures, or the reason why there are none."""
+
+    name: str
+    figures: Sequence[Figure]
+    reason: str = ""
+
+    def __str__(self) -> str:
+        made = ", ".join(figure.name for figure in self.figures)
+        return f"{self.name}: skipped. {self.reason}" if self.reason else f"{self.name}: {made}."
+
+
+def analyse(inspected: InspectedRun, only: Sequence[str] = ()) -> Iterator[AnalysisOutcome]:
+    """Run the requested analyses, or all of them; an outcome without figures says why it does not apply to the run."""
+    unknown = [name for name in only if name not in ANALYSES]
+    if unknown:
+        raise SettingError(f"There is no analysis {', '.join(unknown)}: choose from {', '.join(ANALYSES)}.")
+    for name in only or ANALYSES:
+        try:
+            yield AnalysisOutcome(name, ANALYSES[name].figures(inspected))
+        except NotApplicableError as error:
+            yield AnalysisOutcome(name, (), str(error))
+
+
+def write_report(path: Path, inspected: InspectedRun, outcomes: Sequence[AnalysisOutcome]) -> None:
+    """Write one page with all figures."""
+    page = render(f"{inspected.name}: what it learned, and how", _about(inspected), outcomes).encode("utf-8", "replace")
+    if len(page) > LARGEST_PAGE:
+        raise SettingError(
+            f"The report would have {len(page) / 1e6:.1f} MB, more than {LARGEST_PAGE / 1e6:.0f}: "
+            "write several reports with some analyses each (--only)."
+        )
+    write_atomic(path, page)
+
+
+def _about(inspected: InspectedRun) -> str:
+    settings, split = inspected.settings, inspected.inputs.dataset.split
+    episode = settings.episode
+    return (
+        f"A model ({inspected.method}, word vectors {inspected.vectors}) trained on {len(split.train)} classes of "
+        f"{inspected.inputs.dataset.name} to learn new classes from a few examples, and inspected on {len(split.test)} other "
+        f"classes: {episode.way} at a time, with {episode.shot} labelled example{'s' * (episode.shot > 1)} each."
+    )
+
+
+def render(title: str, about: str, outcomes: Sequence[AnalysisOutcome]) -> str:
+    """The page as HTML, with all text from the data escaped."""
+    figures = [figure for outcome in outcomes for figure in outcome.figures]
+    contents = "".join(f'<li><a href="#{escape(figure.name)}">{escape(figure.title)}</a></li>' for figure in figures)
+    left_out = "".join(f"<li>{escape(str(outcome))}</li>" for outcome in outcomes if outcome.reason)
+    parts = [
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(title)}</title><style>{PAGE_STYLE}</style></head><body>",
+        f'<header><h1>{escape(title)}</h1><p class="about">{escape(about)}</p></header>',
+        f"<nav aria-label='Contents'><ol>{contents}</ol></nav><main>",
+        *(_article(figure) for figure in figures),
+        "</main><footer>",
+        f"<h2>Skipped analyses</h2><ul>{left_out}</ul>" if left_out else "",
+        f"<p>Made by Handful {escape(__version__)}.</p></footer></body></html>\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _article(figure: Figure) -> str:
+    alt = escape(figure.alt)
+    picture = f'<div role="group" aria-label="{alt}">{figure.html}</div>' if figure.html else _image(figure, alt)
+    return (
+        f'<article id="{escape(figure.name)}"><h2>{escape(figure.title)}</h2><figure>{picture}'
+        f"<figcaption>{escape(figure.caption)}</figcaption></figure>{_numbers(figure)}</article>"
+    )
+
+
+def _image(figure: Figure, alt: str) -> str:
+    """A drawing as wide as the page; on a narrow page it keeps a readable width, and scrolls in its own frame."""
+    kind, style, content = "svg+xml", "", figure.svg.encode()
+    if len(content) > LARGEST_DRAWING and len(figure.png) < len(content):
+        kind, style, content = "png", ' class="dots"', figure.png
+    data = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+    narrowest = f"min-width:min({figure.width:.0f}pt,{NARROWEST})"
+    return f'<div class="picture" tabindex="0"><img{style} style="{narrowest}" alt="{alt}" src="{data}"></div>'
+
+
+def _numbers(figure: Figure) -> str:
+    if not figure.rows:
+        return ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in figure.columns)
+    lines = (
+        "<tr>" + "".join(f"<td>{escape(_cell(row.get(name, '')))}</td>" for name in figure.columns) + "</tr>"
+        for row in figure.rows[:MOST_ROWS]
+    )
+    more = f", the first {MOST_ROWS} of {len(figure.rows):,} rows" if len(figure.rows) > MOST_ROWS else ""
+    table = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+    return f"<details><summary>The numbers{more}</summary>{table}</details>"
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

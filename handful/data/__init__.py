@@ -1,0 +1,1 @@
+"""Texts and labels: words, frequencies, corpora, episodes, file formats, known data sets."""

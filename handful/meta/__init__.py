@@ -1,0 +1,1 @@
+"""The tools for research: meta-training, evaluation, experiments, checkpoints, presets, the demonstration."""

@@ -1,0 +1,71 @@
+"""The attention generator, which turns the signatures of a text's words into a weight for each word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ..utils.functional import Array, Offsets, array_namespace, as_like, segment_softmax
+from .lstm import Vectors, bilstm, initial_bilstm
+
+Parameters = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class AttentionGenerator:
+    """h = biLSTM([s; t]), αᵢ = softmax over the text of v·hᵢ (Bao et al., 2020, Eq. 3).
+
+    It sees only statistics of words, not the words themselves, so what it learns also holds for unseen words. `network="mlp"`
+    treats each word separately (the ablation without the biLSTM); `embeddings=True` also shows it the word vectors (the
+    ablation with them).
+    """
+
+    signals: tuple[str, ...] = ("s", "t")
+    network: Literal["bilstm", "mlp"] = "bilstm"
+    embeddings: bool = False
+    positions: int = 0  # numbers for a word's position relative to the entities of its text, for relations
+    hidden: int = 25  # units per direction
+    dropout: float = 0.1
+
+    def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
+        """Initial parameters for word vectors of length `dim`."""
+        inputs = len(self.signals) + (dim if self.embeddings else 0) + self.positions
+        bound = (2 * self.hidden) ** -0.5
+        query = rng.uniform(-bound, bound, 2 * self.hidden).astype(np.float32)
+        if self.network == "bilstm":
+            return {"query": query, **initial_bilstm(rng, inputs, self.hidden)}
+        shapes = {"weight": (inputs, 2 * self.hidden), "bias": (2 * self.hidden,)}
+        layer = {name: rng.uniform(-(inputs**-0.5), inputs**-0.5, shape).astype(np.float32) for name, shape in shapes.items()}
+        return {"query": query, **layer}
+
+    def __call__(
+        self,
+        parameters: Parameters,
+        inputs: Array,
+        offsets: Offsets,
+        vectors: Vectors | None = None,
+        noise: np.random.Generator | None = None,
+    ) -> Array:
+        """Attention (words,) from inputs (words, signals + positions) and word vectors; `noise` turns on dropout."""
+        if self.network == "bilstm":
+            hidden = bilstm(parameters, inputs, offsets, vectors)  # (words, 2 hidden)
+        else:
+            xp = array_namespace(inputs)
+            if vectors is not None:
+                inputs = xp.concat([inputs, vectors.distinct[as_like(vectors.rows, inputs)]], axis=1)
+            hidden = xp.clip(inputs @ parameters["weight"] + parameters["bias"], 0, None)  # (words, 2 hidden)
+        return segment_softmax(drop_out(hidden, self.dropout, noise) @ parameters["query"], offsets)
+
+
+def drop_out(values: Array, rate: float, noise: np.random.Generator | None) -> Array:
+    """Set values to 0 with probability `rate`, and scale the others by 1 / (1 - rate); without `noise`, change nothing."""
+    if noise is None or not rate:
+        return values
+    shape = tuple(values.shape)
+    numbers = np.frombuffer(noise.bytes(2 * int(np.prod(shape))), np.uint16).reshape(
+        shape
+    )  # two random bytes are enough, and fast
+    return values * as_like((numbers >= rate * 65536) * np.float32(1 / (1 - rate)), values)

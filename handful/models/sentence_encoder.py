@@ -1,0 +1,145 @@
+"""Sentence encoders behind the seam of `text_encoders`: a text is the vector that an encoder gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from ..data.text import tokenize
+from ..errors import DataError, ModelError
+from ..utils.functional import Floats, Ints, unit_length
+from ..utils.tensors import check_parameters
+from .heads import CentredScorer, ReadyHead, RefinedRidge
+from .text_encoders import WordPart
+
+BATCH_TEXTS = 2048  # that are encoded and scored together: bounds memory
+MOST_WORDS_LEFT_OUT = 300  # of a text that is explained: each costs a pass of the encoder
+PROBE = ("a lost card", "the weather tomorrow", "refund", "book a flight to Rome")  # texts that an encoder is known by
+LEAST_ALIKE = 0.95  # cosine of the same text by the same encoder: int8 engines differ in some digits
+BGE_SCALE = np.array([1.651, -0.052, -0.259], np.float32)  # of bge-small's vectors, on the validation tasks: see docs/log.md
+
+
+@runtime_checkable
+class SentenceModel(Protocol):
+    """Anything that turns texts into vectors: an ONNX encoder, a sentence-transformers model, a client of an API."""
+
+    def encode(self, texts: list[str]) -> Any:
+        """A vector for each text: (texts, dim)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTexts:
+    """Texts that were read: their vectors."""
+
+    vectors: Floats  # (texts, dim)
+    cut: ClassVar[int] = 0  # long texts are read in windows
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def select(self, positions: Ints) -> EncodedTexts:
+        """These texts, in this order."""
+        return replace(self, vectors=self.vectors[positions])
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceEncoder:
+    """An encoder by the name under which it is found again; it is its own fitted form, since examples do not change it."""
+
+    name: str
+    model: SentenceModel
+    named: bool  # whether the name is enough to find it again
+    kind: ClassVar[str] = "sentence-encoder"
+    additive: ClassVar[bool] = False
+
+    def read(self, texts: Iterable[str]) -> EncodedTexts:
+        return EncodedTexts(self._encode(list(texts)))
+
+    def reading_notes(self, texts: Sequence[str]) -> list[str]:
+        return []
+
+    def fit(self, examples: EncodedTexts, targets: Floats, weights: Floats) -> SentenceEncoder:
+        return self
+
+    @property
+    def encoder(self) -> SentenceEncoder:
+        return self
+
+    def batches(self, texts: Iterable[str]) -> Iterator[EncodedTexts]:
+        waiting = iter(texts)
+        while part := list(islice(waiting, BATCH_TEXTS)):
+            yield self.read(part)
+
+    def vectors(self, documents: EncodedTexts) -> Floats:
+        return documents.vectors
+
+    def word_parts(self, text: str, scorer: CentredScorer) -> list[WordPart]:
+        """What leaving each word out takes from the scores: true effects, which do not add up."""
+        words = tokenize(text, MOST_WORDS_LEFT_OUT)
+        without = [text[: word.start] + text[word.end :] for word in words]
+        scores = scorer(self._encode([text, *without]).astype(np.float64))  # (1 + words, classes)
+        effects = scores[0] - scores[1:]
+        return [
+            WordPart(text[word.start : word.end], word.start, word.end, 0.0, tuple(effect))
+            for word, effect in zip(words, effects.tolist(), strict=True)
+        ]
+
+    def _encode(self, texts: list[str]) -> Floats:
+        """Vectors of texts, checked; zeros for a text without a character."""
+        if not texts:
+            return np.empty((0, self.dim), np.float32)
+        found = np.asarray(self.model.encode(texts), np.float32)
+        if found.ndim != 2 or len(found) != len(texts):
+            raise DataError(
+                f"The encoder {self.name} gave an array of shape {found.shape} for {len(texts)} texts: "
+                "its encode(texts) must return one vector per text."
+            )
+        if not np.isfinite(found).all():
+            raise DataError(f"The encoder {self.name} gave numbers that are not finite: check it, and the texts.")
+        found[[not text.strip() for text in texts]] = 0
+        return found
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a vector."""
+        return int(self._probe.shape[1])
+
+    @property
+    def _probe(self) -> Floats:
+        known = self.__dict__.get("_known_probe")
+        if known is None:
+            known = np.asarray(self.model.encode(list(PROBE)), np.float32)
+            object.__setattr__(self, "_known_probe", known)  # computed once; the same whoever computes it
+        return known
+
+    def ready_head(self) -> ReadyHead:
+        """The head for its vectors."""
+        return ReadyHead(RefinedRidge(), {"scale": BGE_SCALE})
+
+    # What a saved classifier keeps of it
+
+    def facts(self) -> dict[str, Any]:
+        """Its name: the encoder itself is not saved."""
+        return {"name": self.name, "named": self.named}
+
+    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Vectors of some texts, which tell one encoder from another."""
+        return {"probe": self._probe}
+
+
+def restore_sentence_encoder(
+    facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]], model: SentenceModel, place: Path
+) -> SentenceEncoder:
+    """The encoder that a classifier was fitted with, compared with the one at hand."""
+    encoder = SentenceEncoder(str(facts["name"]), model, facts["named"] is True)
+    check_parameters(dict(arrays), {"probe": np.empty((len(PROBE), encoder.dim), np.float32)}, place)
+    mine, theirs = (unit_length(probe) for probe in (encoder._probe, arrays["probe"]))
+    if float((mine * theirs).sum(axis=1).min()) < LEAST_ALIKE:
+        raise ModelError(f"{place.parent} was fitted with another encoder than the {encoder.name} found here: fit it again.")
+    return encoder

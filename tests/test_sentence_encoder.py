@@ -1,0 +1,141 @@
+"""A classifier on vectors of a sentence encoder: any object with encode(texts), a folder, or a name."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from handful import FewShotClassifier
+from handful.data.text import words_of
+from handful.errors import DataError, ModelError, SettingError
+
+TEXTS = ["lost card", "my card is gone", "refund please", "I want my money back", "book a flight", "a flight to Rome"]
+LABELS = ["card", "card", "money", "money", "travel", "travel"]
+QUERIES = ["where is my card", "give me a refund", "a flight to Paris", "hello", ""]
+
+
+class BagOfHashes:
+    """An encoder of one's own: each word a random direction, decided by the word alone."""
+
+    def __init__(self, dim: int = 64, salt: int = 0) -> None:
+        self.dim, self.salt, self.calls = dim, salt, 0
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        self.calls += 1
+        return np.stack([self._vector(text) for text in texts])
+
+    def _vector(self, text: str) -> np.ndarray:
+        seeds = [[self.salt, *word.encode()] for word in words_of(text)]
+        return np.sum([np.random.default_rng(seed).normal(size=self.dim) for seed in seeds] or [np.zeros(self.dim)], axis=0)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> FewShotClassifier:
+    return FewShotClassifier(encoder=BagOfHashes()).fit(TEXTS, LABELS)
+
+
+def test_any_object_with_encode_will_do(fitted: FewShotClassifier) -> None:
+    assert fitted.predict(QUERIES[:3]).tolist() == ["card", "money", "travel"]
+    probabilities = fitted.predict_proba(QUERIES)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_allclose(probabilities[-1], 1 / 3)  # an empty text gets the prior
+    assert fitted.transform(QUERIES).shape == (5, 64)
+    assert len(fitted.suggest(QUERIES, 2)) == 2
+
+
+def test_learning_more_is_learning_all(fitted: FewShotClassifier) -> None:
+    more = FewShotClassifier(encoder=BagOfHashes()).fit(TEXTS[:4], LABELS[:4]).partial_fit(TEXTS[4:], LABELS[4:])
+    np.testing.assert_allclose(more.predict_proba(QUERIES), fitted.predict_proba(QUERIES), atol=1e-6)
+
+
+def test_several_labels_per_text() -> None:
+    clf = FewShotClassifier(encoder=BagOfHashes()).fit(TEXTS, [[label] for label in LABELS])
+    assert clf.predict(["my card is gone"]) == [["card"]]
+
+
+def test_a_word_counts_for_what_leaving_it_out_takes_away(fitted: FewShotClassifier) -> None:
+    text = "where is my card"
+    explanation = fitted.explain(text)
+    whole = fitted.decision_function([text])[0]
+    for word in explanation.words:
+        rest = text[: word.start] + text[word.end :]
+        np.testing.assert_allclose(word.contributions, whole - fitted.decision_function([rest])[0], atol=1e-4)
+    assert not explanation.additive
+    assert "leaving it out" in explanation.to_dict()["note"]
+    assert "leaving it out" in str(explanation)
+    assert FewShotClassifier().fit(TEXTS, LABELS).explain(text).additive
+
+
+def test_bge_small_by_its_folder_and_by_its_name(bge_small: Path, tmp_path: Path, monkeypatch) -> None:
+    clf = FewShotClassifier(encoder=bge_small).fit(TEXTS[::2], LABELS[::2])
+    queries = ["someone stole my credit card", "I demand reimbursement", "when does the plane leave"]
+    assert clf.predict(queries).tolist() == ["card", "money", "travel"]
+    monkeypatch.setenv("HANDFUL_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(bge_small, tmp_path / "cache" / "encoders" / "bge-small")
+    named = FewShotClassifier(encoder="bge-small").fit(TEXTS[::2], LABELS[::2])
+    named.save(tmp_path / "m")
+    assert FewShotClassifier.load(tmp_path / "m").predict(queries).tolist() == ["card", "money", "travel"]
+
+
+# Saving
+
+
+def test_ones_own_encoder_is_given_again(fitted: FewShotClassifier, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "m", keep_examples=True)
+    with pytest.raises(ModelError, match=r"an encoder of your own \(BagOfHashes\): give it again"):
+        FewShotClassifier.load(tmp_path / "m")
+    loaded = FewShotClassifier.load(tmp_path / "m", encoder=BagOfHashes())
+    assert np.array_equal(loaded.predict_proba(QUERIES), fitted.predict_proba(QUERIES))
+    loaded.partial_fit(["the hotel in Rome"], ["travel"])
+    with pytest.raises(ModelError, match="another encoder"):
+        FewShotClassifier.load(tmp_path / "m", encoder=BagOfHashes(salt=1))
+    with pytest.raises(ModelError, match="has probe"):
+        FewShotClassifier.load(tmp_path / "m", encoder=BagOfHashes(dim=32))
+
+
+def test_word_vectors_and_encoders_are_not_mixed(fitted: FewShotClassifier, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "m")
+    with pytest.raises(ModelError, match="leave `vectors` out"):
+        FewShotClassifier.load(tmp_path / "m", vectors="minilm")
+    FewShotClassifier().fit(TEXTS, LABELS).save(tmp_path / "words")
+    with pytest.raises(ModelError, match="leave `encoder` out"):
+        FewShotClassifier.load(tmp_path / "words", encoder=BagOfHashes())
+
+
+def test_a_saved_model_may_not_name_a_folder(fitted: FewShotClassifier, tmp_path: Path) -> None:
+    from bundles import change_facts
+
+    fitted.save(tmp_path / "m")
+    change_facts(tmp_path / "m", name="/etc", named=True)
+    with pytest.raises(ModelError, match="there is no encoder '/etc'"):
+        FewShotClassifier.load(tmp_path / "m")
+
+
+# What cannot be
+
+
+class Odd:
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def encode(self, texts: list[str]) -> object:
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [(np.zeros(3), "one vector per text"), (np.zeros((1, 3)), "one vector per text"), (np.full((6, 3), np.nan), "not finite")],
+)
+def test_answers_of_an_encoder_are_checked(answer: object, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        FewShotClassifier(encoder=Odd(answer)).fit(TEXTS, LABELS)
+
+
+def test_settings_that_contradict_one_another() -> None:
+    with pytest.raises(SettingError, match="`vectors` is for `encoder='words'`"):
+        FewShotClassifier(encoder=BagOfHashes(), vectors="minilm").fit(TEXTS, LABELS)
+    with pytest.raises(SettingError, match=r"an object with encode\(texts\)"):
+        FewShotClassifier(encoder=3).fit(TEXTS, LABELS)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from handful import FewShotClassifier
-from handful.utils.parallel import Workers, dependable_map
+from handful.utils.parallel import Workers, dependable_map, parallel_map
 
 PATIENCE = 120  # seconds for anything to happen
 TEXTS = ["the soup was tasty", "my train came late", "we had dinner", "a delayed flight", "dessert and wine", "lost luggage"]
@@ -89,9 +89,11 @@ def blocked_signals(_: int) -> tuple[int, set[int]]:
     return os.getpid(), signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
-def test_workers_do_not_see_ctrl_c_and_this_process_does() -> None:
+@pytest.mark.parametrize("others", [False, True], ids=["alone", "after another parallel map"])
+def test_workers_do_not_see_ctrl_c_and_this_process_does(others: bool) -> None:
+    strangers = dict(parallel_map(blocked_signals, ((i,) for i in range(6)), workers=2)) if others else {}
     outcomes = [outcome for _, outcome in dependable_map(blocked_signals, ((i,) for i in range(6)), Workers(2))]
-    assert os.getpid() not in dict(outcomes)
+    assert not dict(outcomes).keys() & {os.getpid(), *strangers}
     assert all(signal.SIGINT in blocked for _, blocked in outcomes)
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 

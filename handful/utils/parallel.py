@@ -186,7 +186,12 @@ def _interrupts_for_this_process() -> Iterator[None]:
 def _processes(_: str | None) -> Iterator[Callable[[], dict[str, Any]]]:
     """One thread per process, so that processes do not compete for cores."""
     with _workers_may_grow():
-        yield lambda: {"backend": "loky", "inner_max_num_threads": 1}
+        # Workers that another call of joblib has started do see Ctrl-C; ones with an initializer are not shared with it.
+        yield lambda: {"backend": "loky", "inner_max_num_threads": 1, "initializer": _ignore_ctrl_c}
+
+
+def _ignore_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How sure to be: examples that are left out and answered again say by which factor the scores should be scaled."""
+"""Confidence: examples that are left out and answered again show by which factor the scores should be scaled."""
 
 from __future__ import annotations
 
@@ -8,70 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from ..models.heads import CentredScorer, ReadyHead
-from ..models.text_encoders import FittedEncoder, TextEncoder
+from ..models.heads import ReadyHead
+from ..models.learning import LabelledDocuments, Learned, learn
+from ..models.text_encoders import TextEncoder
 from ..utils.functional import TINY, Floats, Ints, softmax
 
 FACTORS = np.geomspace(1 / 4, 4, 33)  # by which examples left out may correct the scale
-CAUTION = 80.0  # trust in the scale that was meta-learned, in examples that would speak against it
-MOST_ROUNDS, MOST_LEARNED_AGAIN = 2, 400  # of leaving examples out, and examples: it takes as long as learning them first
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledDocuments:
-    """Documents with targets (documents, classes), 1 where one has a class, and weights (documents,)."""
-
-    documents: Any
-    targets: Floats
-    weights: Floats
-    exclusive: bool  # a document has one class, and scores are logits of a softmax; otherwise of a sigmoid each
-
-    @property
-    def sizes(self) -> Floats:
-        """How many examples each class has."""
-        return self.weights @ self.targets
-
-    @property
-    def prior(self) -> Floats:
-        """The logits of how frequent the classes are."""
-        if self.exclusive:
-            return np.log(self.sizes / self.sizes.sum()).astype(np.float32)  # type: ignore[no-any-return]
-        share = (self.sizes + 0.5) / (self.weights.sum() + 1)  # never 0 nor 1
-        return np.log(share / (1 - share)).astype(np.float32)  # type: ignore[no-any-return]
-
-    def select(self, positions: Ints) -> LabelledDocuments:
-        """Some of the documents."""
-        chosen = self.documents.select(positions), self.targets[positions], self.weights[positions]
-        return LabelledDocuments(*chosen, self.exclusive)
-
-    def without(self, left_out: Ints) -> LabelledDocuments:
-        """With one example less at each of these places: an example of weight 2 stays, with weight 1."""
-        weights = self.weights.copy()
-        weights[left_out] -= np.minimum(weights[left_out], 1)
-        rest = LabelledDocuments(self.documents, self.targets, weights, self.exclusive)
-        return rest.select(np.flatnonzero(weights > 0))
-
-
-def learn(encoder: TextEncoder, head: ReadyHead, examples: LabelledDocuments) -> tuple[FittedEncoder, CentredScorer]:
-    """What the examples say: about texts, and about vectors."""
-    fitted = encoder.fit(examples.documents, examples.targets, examples.weights)
-    vectors = fitted.vectors(examples.documents)  # (examples, dim)
-    return fitted, head.fit(vectors, examples.targets, examples.weights, examples.exclusive)
+CAUTION = 80.0  # how many left-out examples it takes to outweigh the usual scale
+MOST_ROUNDS = 2  # of leaving examples out: each takes as long as learning them first,
+MOST_LEARNED_AGAIN = 400  # so there is one only if this many examples would be learned again
+MOST_POOLED_AGAIN = 2000  # unlabelled texts that are used in a round
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What makes logits of a head's scores, factor · score + shift, and the probability from which a text gets a label."""
+    """Turns a head's scores into logits, factor · score + shift; a text gets a label if its probability is above the threshold."""
 
     factor: float
     shift: Floats  # (classes,): the logits of a text without words
     threshold: float
 
 
-def calibrate(encoder: TextEncoder, head: ReadyHead, examples: LabelledDocuments) -> Calibration:
-    """How sure to be, by examples that are left out."""
+def calibrate(encoder: TextEncoder, head: ReadyHead, learned: Learned, pool: Any = None) -> Calibration:
+    """How confident to be in what was learned, measured on examples that are left out."""
+    examples = learned.labelled
     if examples.exclusive:
-        return Calibration(scale_factor(encoder, head, examples), examples.prior, 0.0)
+        return Calibration(scale_factor(encoder, head, learned, pool), examples.prior, 0.0)
     scores, truth, weights = _left_out_scores(encoder, head, examples)
     slope, offset = _logistic_fit(scores, truth, weights) if truth.any() else (USUAL_SLOPE, USUAL_OFFSET)
     threshold = best_threshold(1 / (1 + np.exp(-slope * (scores - offset))), weights) if truth.any() else USUAL_THRESHOLD
@@ -81,28 +43,43 @@ def calibrate(encoder: TextEncoder, head: ReadyHead, examples: LabelledDocuments
 # Classes that exclude one another
 
 
-def scale_factor(encoder: TextEncoder, head: ReadyHead, examples: LabelledDocuments) -> float:
-    """How much larger than meta-learned the scale should be, by the likelihood of examples that were left out.
+def scale_factor(encoder: TextEncoder, head: ReadyHead, learned: Learned, pool: Any = None) -> float:
+    """The factor for the scale of the scores: the usual one, corrected by the likelihood of examples that were left out.
 
-    One example of each class is left out at a time, so that the others are a task of the same kind with one example less.
+    One example of each class is left out at a time, so that the others are a task of the same kind with one example fewer.
     """
     likelihood = -CAUTION / 2 * np.log(FACTORS) ** 2
-    for left_out in _rounds(examples):
-        rest, asked = examples.without(left_out), examples.select(left_out)
-        fitted, scorer = learn(encoder, head, rest)
-        scores = scorer(fitted.vectors(asked.documents).astype(np.float64))  # (classes, classes)
-        logits = FACTORS[:, None, None] * scores + rest.prior
+    sample = _sample(pool)
+    for left_out in _rounds(learned.labelled):
+        asked = learned.labelled.select(left_out)
+        rest = learn(encoder, head, learned.labelled.without(left_out), sample)
+        scores = usual_factor(rest) * rest.scorer(rest.encoder.vectors(asked.documents).astype(np.float64))
+        logits = FACTORS[:, None, None] * scores + rest.labelled.prior  # (factors, classes, classes)
         found = (softmax(logits) * asked.targets).sum(axis=-1)  # (factors, classes)
         likelihood = likelihood + np.log(np.maximum(found, TINY)).sum(axis=-1)
-    return float(FACTORS[np.argmax(likelihood)])
+    return usual_factor(learned) * float(FACTORS[np.argmax(likelihood)])
+
+
+def usual_factor(learned: Learned) -> float:
+    """The factor that suits scores learned with the help of label words or unlabelled texts, on the validation tasks."""
+    return 1.0
+
+
+def _sample(pool: Any) -> Any:
+    """An even sample of unlabelled documents, since they are assigned to classes again for every round."""
+    if pool is None or len(pool) <= MOST_POOLED_AGAIN:
+        return pool
+    return pool.select(np.linspace(0, len(pool) - 1, MOST_POOLED_AGAIN).astype(np.int64))
 
 
 def _rounds(examples: LabelledDocuments) -> Iterator[Ints]:
-    """One example of each class, then another of each if that takes no time; none where a class has no second one."""
-    if not examples.exclusive or examples.sizes.min() < 2:
+    """One example of each class, then another of each if that is quick; none if a class has nothing else."""
+    shots = np.where(examples.names, 0, examples.weights) @ examples.targets
+    if not examples.exclusive or shots.min() < 1 or examples.sizes.min() < 2:
         return
-    ends = [np.cumsum(examples.weights * column) for column in examples.targets.T]
-    for number in range(min(MOST_ROUNDS, max(1, int(MOST_LEARNED_AGAIN // examples.weights.sum())))):
+    ends = [np.cumsum(np.where(examples.names, 0, examples.weights) * column) for column in examples.targets.T]
+    most = min(MOST_ROUNDS, int(shots.min()), max(1, int(MOST_LEARNED_AGAIN // examples.weights.sum())))
+    for number in range(most):
         yield np.array([int(np.searchsorted(end, number, side="right")) for end in ends])
 
 
@@ -124,8 +101,8 @@ def _left_out_scores(encoder: TextEncoder, head: ReadyHead, examples: LabelledDo
         known = rest.sizes > 0 if len(rest.targets) else np.zeros(examples.targets.shape[1], bool)
         if known.sum() < 2 or not len(asked.targets):
             continue
-        fitted, scorer = learn(encoder, head, rest)
-        found = scorer(fitted.vectors(asked.documents).astype(np.float64))  # (examples, classes)
+        learned = learn(encoder, head, rest)
+        found = learned.scorer(learned.encoder.vectors(asked.documents).astype(np.float64))  # (examples, classes)
         weights = np.repeat(asked.weights, known.sum())
         parts.append(np.stack([found[:, known].ravel(), asked.targets[:, known].ravel(), weights]))
     scores, truth, weights = np.concatenate(parts, axis=1)

@@ -12,10 +12,12 @@ from ..data.checks import check_examples
 from ..errors import DataError, HandfulWarning
 from ..models.text_encoders import TextEncoder
 from ..utils.functional import Floats, Ints
+from ..utils.sampling import even_sample
 from .labels import Examples
 
 NAMED = 5  # examples that a warning names
 CALLER = 4  # frames from a warning to the line that called fit
+MOST_UNLABELED = 50_000  # texts: bounds memory and time
 
 
 def check_texts(texts: Any) -> list[str]:
@@ -30,6 +32,19 @@ def check_texts(texts: Any) -> list[str]:
         if not isinstance(text, str):
             raise DataError(f"Text {position} is {type(text).__name__}, not a string: give one string per text.")
     return found
+
+
+def sample_unlabeled(texts: list[str], label_format: str) -> list[str]:
+    """At most MOST_UNLABELED different texts; a warning says so if there are more, or if they cannot be used."""
+    if texts and label_format != "single":
+        sentence = "`unlabeled` texts are used only if each text has one label: they are ignored."
+        warnings.warn(sentence, HandfulWarning, stacklevel=CALLER - 1)
+        return []
+    different = list(dict.fromkeys(texts))
+    if len(different) > MOST_UNLABELED:
+        sentence = f"Of {len(different):,} unlabelled texts, an even sample of {MOST_UNLABELED:,} is used."
+        warnings.warn(sentence, HandfulWarning, stacklevel=CALLER - 1)
+    return even_sample(different, MOST_UNLABELED)
 
 
 def check_weights(sample_weight: Any, texts: int) -> Floats:

@@ -7,7 +7,6 @@ that fits, predicts or explains starts quickly.
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -15,7 +14,6 @@ from typing import Any, overload
 import numpy as np
 
 from ..data.corpus import MAX_WORDS
-from ..data.text import words_of
 from ..embeddings.encoders import KNOWN_ENCODERS, find_encoder
 from ..embeddings.words import WordLookup
 from ..errors import DataError, HandfulError, ModelError, SettingError
@@ -24,7 +22,7 @@ from ..models.heads import ReadyHead
 from ..models.sentence_encoder import SentenceEncoder, SentenceModel
 from ..models.text_encoders import AttentionBag, TextEncoder
 from ..utils.functional import Ints
-from .checks import check_example_positions, check_texts, check_weights, warn_of_mistakes
+from .checks import check_example_positions, check_texts, check_weights, sample_unlabeled, warn_of_mistakes
 from .explanation import Explanation, explain_text
 from .fitted import FittedClassifier, fit_classifier
 from .labels import Array, Examples, Labels, class_texts
@@ -65,24 +63,28 @@ class FewShotClassifier:
         self,
         X: Iterable[str],  # noqa: N803 - scikit-learn's name
         y: Any = None,
-        class_names: Mapping[Any, str] | Sequence[Any] | None = None,
+        class_names: Mapping[Any, str] | Sequence[Any] | bool | None = None,
         unlabeled: Iterable[str] | None = None,
         sample_weight: Any = None,
     ) -> FewShotClassifier:
         """Learn from texts and their labels, and forget what was learned before.
 
         A label is a number or a string; a text may have several, as a list of labels each or as an indicator matrix.
-        `class_names` describe classes in words, {label: words}, or a list of labels that are words themselves: each counts as
-        an example, and no others are needed. `unlabeled` are texts whose word counts join the background. An example of
-        `sample_weight` 2 counts as two equal ones.
+
+        Labels that read as words, such as `card_arrival`, say what their classes are about. They are used unless
+        `class_names=False`, as far as the examples confirm them. `class_names={label: words}` describes classes more fully; a
+        list of labels that are words needs no examples at all.
+
+        `unlabeled` are texts like those to be classified, such as an inbox. Those that are similar to the examples are
+        assigned to classes, and the classifier learns from them too. An example of `sample_weight` 2 counts as two equal ones.
         """
         self._check_settings()
         texts, named = check_texts(X), class_texts(class_names)
         labels = Labels.of([] if y is None and named and not texts else y, len(texts))
-        others = check_texts([] if unlabeled is None else unlabeled)
-        counts = Counter(word for text in others for word in words_of(text, self.max_words))
-        examples = Examples(texts, labels, named, check_weights(sample_weight, len(texts)))
-        return self._learn(*self._encoder(dict(counts)), examples)
+        others = sample_unlabeled(check_texts([] if unlabeled is None else unlabeled), labels.format)
+        language = None if class_names is False else self.language
+        examples = Examples(texts, labels, named, check_weights(sample_weight, len(texts)), language, others)
+        return self._learn(*self._encoder(), examples)
 
     def partial_fit(
         self,
@@ -127,11 +129,11 @@ class FewShotClassifier:
             raise DataError(f"This classifier was saved without its examples: save it with `keep_examples=True` to {purpose}.")
         return self.examples_
 
-    def _encoder(self, counts: dict[str, int]) -> tuple[TextEncoder, ReadyHead]:
+    def _encoder(self) -> tuple[TextEncoder, ReadyHead]:
         """What reads texts, and the head for its vectors."""
         if self.encoder == WORDS:
             model = load_generator(Path(self.generator) if self.generator else SHIPPED_GENERATOR)
-            return AttentionBag(WordLookup(self.vectors, self.language, self.max_words, counts), model), model.ready_head
+            return AttentionBag(WordLookup(self.vectors, self.language, self.max_words), model), model.ready_head
         if self.vectors != DEFAULT_VECTORS:
             raise SettingError("`vectors` is for `encoder='words'`: leave it out, or leave the encoder out.")
         encoder = sentence_encoder(self.encoder)

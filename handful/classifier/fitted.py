@@ -12,13 +12,25 @@ from ..errors import DataError
 from ..models.heads import CentredScorer, ReadyHead
 from ..models.text_encoders import FittedEncoder, TextEncoder
 from ..utils.functional import Floats, softmax
-from .calibration import Calibration, LabelledDocuments, calibrate, learn
+from ..utils.parallel import single_blas_thread
+from ..models.learning import LabelledDocuments, Learned, learn
+from .calibration import Calibration, calibrate
 from .labels import Array, Examples, LabelFormat, Labels, chosen_classes, labels_of
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Which other sources than examples a classifier has learned from."""
+
+    named: tuple[Any, ...] = ()  # classes whose label words counted
+    name_weight: float = 0.0  # how many examples the words of a label counted for
+    unlabeled: int = 0  # unlabelled texts that were given
+    pooled: int = 0  # and those that counted, because they are similar to the examples
 
 
 @dataclass(frozen=True, eq=False)
 class FittedClassifier:
-    """Texts to scores for classes. Nothing in it changes: any number of threads may use it."""
+    """Texts to scores for classes. Nothing in it changes, so any number of threads may use it."""
 
     classes: Array
     label_format: LabelFormat
@@ -26,6 +38,7 @@ class FittedClassifier:
     head: ReadyHead  # to learn other examples with
     scorer: CentredScorer
     calibration: Calibration
+    sources: Sources = Sources()
 
     @property
     def binary(self) -> bool:
@@ -45,7 +58,7 @@ class FittedClassifier:
         return np.concatenate(parts), cut
 
     def _score(self, documents: Any) -> Floats:
-        vectors = self.encoder.vectors(documents).astype(np.float64)  # so that company changes no digit
+        vectors = self.encoder.vectors(documents).astype(np.float64)  # so that other texts in the batch change no digit
         return (self.calibration.factor * self.scorer(vectors) + self.calibration.shift).astype(np.float32)  # type: ignore[no-any-return]
 
     def vectors(self, texts: Iterable[str]) -> Floats:
@@ -73,19 +86,31 @@ class FittedClassifier:
 
 
 def fit_classifier(encoder: TextEncoder, head: ReadyHead, examples: Examples) -> FittedClassifier:
-    """Learn from examples, and from the names of classes as further examples."""
+    """Learn from examples, from the words of class labels, and from unlabelled texts."""
     classes = examples.classes
     if len(classes) < 2:
         found = "1 class" if len(classes) == 1 else f"{len(classes)} classes"
         raise DataError(f"Found {found}; at least 2 are needed to tell texts apart.")
-    labelled = _labelled(encoder, examples.merged(), classes)
-    fitted, scorer = learn(encoder, head, labelled)
-    return FittedClassifier(classes, examples.labels.format, fitted, head, scorer, calibrate(encoder, head, labelled))
+    single = examples.labels.format == "single"
+    pool = encoder.read(examples.unlabeled) if examples.unlabeled and single else None
+    with single_blas_thread():
+        learned = learn(encoder, head, _labelled(encoder, examples.merged(), classes), pool)
+        calibration = calibrate(encoder, head, learned, pool)
+    sources = _sources(learned, classes, len(examples.unlabeled))
+    return FittedClassifier(classes, examples.labels.format, learned.encoder, head, learned.scorer, calibration, sources)
 
 
 def _labelled(encoder: TextEncoder, examples: Examples, classes: Array) -> LabelledDocuments:
-    names = Labels("single", np.array(list(examples.named))) if examples.named else None
+    words = examples.class_words()
+    names = Labels("single", np.array(list(words))) if words else None
     targets = [examples.labels.targets(classes)] + ([names.targets(classes)] if names else [])
-    weights = np.concatenate([examples.weights, np.ones(len(examples.named), np.float32)])
-    documents = encoder.read([*examples.texts, *examples.named.values()])
-    return LabelledDocuments(documents, np.concatenate(targets), weights, examples.labels.format == "single")
+    weights = np.concatenate([examples.weights, np.ones(len(words), np.float32)])
+    documents = encoder.read([*examples.texts, *words.values()])
+    named = np.arange(len(weights)) >= len(examples.texts)
+    return LabelledDocuments(documents, np.concatenate(targets), weights, examples.labels.format == "single", named)
+
+
+def _sources(learned: Learned, classes: Array, unlabeled: int) -> Sources:
+    named = learned.labelled.targets[learned.labelled.names].any(axis=0)
+    labels = tuple(classes[named].tolist()) if learned.name_weight else ()
+    return Sources(labels, learned.name_weight, unlabeled, learned.pooled)

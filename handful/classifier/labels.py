@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from ..data.label_words import words_of_labels
 from ..errors import DataError, ModelError
 from ..utils.functional import Floats, Ints
 
@@ -92,23 +93,33 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """What a classifier was given: kept for `partial_fit`."""
+    """All that a classifier learns from: kept for `partial_fit`."""
 
     texts: list[str]
     labels: Labels
-    named: dict[Any, str]  # classes in words
-    weights: Floats  # (texts,): how many equal examples each one stands for
+    named: dict[Any, str]  # words that describe classes, as given
+    weights: Floats  # (texts,): how many equal examples each one counts for
+    label_language: str | None = None  # of labels that are read as words themselves; None if they are not
+    unlabeled: list[str] = field(default_factory=list)
 
     @property
     def classes(self) -> Array:
         """The classes in order, including those that are only named."""
         return self.labels.classes(list(self.named))
 
+    def class_words(self) -> dict[Any, str]:
+        """The words that describe each class: those given, or else those of its label."""
+        read = {}
+        if self.label_language is not None and self.labels.format == "single":
+            read = words_of_labels(self.classes.tolist(), self.label_language)
+        return {label: words for label, words in {**read, **self.named}.items() if words.strip()}
+
     def joined(self, more: Examples) -> Examples:
         """These examples and then others."""
         labels = self.labels.joined(more.labels) if len(self.labels) else more.labels
         weights = np.concatenate([self.weights, more.weights])
-        return Examples([*self.texts, *more.texts], labels, {**self.named, **more.named}, weights)
+        texts, named = [*self.texts, *more.texts], {**self.named, **more.named}
+        return replace(self, texts=texts, labels=labels, named=named, weights=weights)
 
     def relabelled(self, positions: Ints, labels: Labels) -> Examples:
         """With other labels at these positions."""
@@ -128,9 +139,9 @@ class Examples:
         return replace(self.select(positions), weights=np.bincount(owners, self.weights).astype(np.float32))
 
     def select(self, positions: Ints) -> Examples:
-        """Some of the examples; the names of classes stay."""
+        """Some of the examples; the names of classes and the unlabelled texts stay."""
         texts = [self.texts[i] for i in positions]
-        return Examples(texts, self.labels.select(positions), self.named, self.weights[positions])
+        return replace(self, texts=texts, labels=self.labels.select(positions), weights=self.weights[positions])
 
 
 def _plain(label: Any) -> Any:
@@ -201,9 +212,9 @@ def classes_from_json(value: Any, place: str) -> Array:
     return classes
 
 
-def class_texts(class_names: Mapping[Any, str] | Sequence[Any] | None) -> dict[Any, str]:
+def class_texts(class_names: Mapping[Any, str] | Sequence[Any] | bool | None) -> dict[Any, str]:
     """The words that describe each class, from {label: words} or from labels that are words themselves."""
-    if class_names is None:
+    if class_names is None or isinstance(class_names, bool):
         return {}
     if isinstance(class_names, Mapping):
         named = dict(class_names)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from ..models.text_encoders import FittedEncoder, restore_attention_bag
 from ..utils.bundle import CONFIG, has_only_leftovers, read_bundle, read_bundle_config, write_bundle
 from ..utils.tensors import Arrays, check_parameters
 from .calibration import Calibration
-from .fitted import FittedClassifier
+from .fitted import FittedClassifier, Sources
 from .labels import Examples, Labels, classes_from_json, classes_to_json
 
 CLASSIFIER_FORMAT = 2
@@ -60,7 +61,9 @@ def save_classifier(folder: Path, fitted: FittedClassifier, examples: Examples |
 
 def _config(fitted: FittedClassifier) -> dict[str, Any]:
     classes = classes_to_json(fitted.classes)
-    return {"format": CLASSIFIER_FORMAT, "kind": "classifier", "labels": fitted.label_format, "classes": classes}
+    sources = asdict(fitted.sources) | {"named": [fitted.classes.tolist().index(label) for label in fitted.sources.named]}
+    about = {"labels": fitted.label_format, "classes": classes, "sources": sources}
+    return {"format": CLASSIFIER_FORMAT, "kind": "classifier", **about}
 
 
 def _encoder_facts(fitted: FittedClassifier) -> dict[str, Any]:
@@ -93,7 +96,8 @@ def _examples_to_json(examples: Examples) -> dict[str, Any]:
     labels = examples.labels
     values = labels.values if labels.format == "lists" else labels.values.tolist()
     named = [[label, words] for label, words in examples.named.items()]
-    return {"texts": examples.texts, "labels": values, "named": named, "weights": examples.weights.tolist()}
+    rest = {"label_language": examples.label_language, "unlabeled": examples.unlabeled}
+    return {"texts": examples.texts, "labels": values, "named": named, "weights": examples.weights.tolist(), **rest}
 
 
 # Reading
@@ -118,6 +122,7 @@ def load_classifier(
         restore = RESTORED_ENCODERS[facts["encoder"]]
         encoder = restore(facts, _part(arrays, "encoder."), len(classes), folder / MODEL_FILE, vectors or model)
         fitted = _restore(classes, config["labels"], encoder, facts["head"], arrays, folder / MODEL_FILE)
+        fitted = replace(fitted, sources=_sources_from_json(config["sources"], classes))
         examples = _examples_from_json(json.loads(files[EXAMPLES_FILE]), fitted) if EXAMPLES_FILE in files else None
     except HandfulError:
         raise
@@ -152,11 +157,9 @@ def _restore_words(
         check_language(language)
     except SettingError as error:
         raise ModelError(f"{place.parent} cannot be used: {error}") from error
-    words, counts = facts["words"], facts["unlabeled"]
+    words = facts["words"]
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words) or len(set(words)) < len(words):
         raise ValueError("words should be different strings")
-    if not isinstance(counts, dict) or not all(type(count) is int and count > 0 for count in counts.values()):
-        raise ValueError("unlabeled should map words to counts")
     if vectors is not None and not isinstance(vectors, str):
         raise ModelError(f"{place.parent} was fitted on word vectors, not with an encoder: leave `encoder` out.")
     if vectors is None and not all(part.split(":")[0] in PACKAGED_TABLES for part in named.split("+")):
@@ -211,15 +214,26 @@ def _restore(
     return FittedClassifier(classes, label_format, encoder, ready, scorer, calibration)
 
 
+def _sources_from_json(value: Mapping[str, Any], classes: Any) -> Sources:
+    named, weight, unlabeled, pooled = (value[name] for name in ("named", "name_weight", "unlabeled", "pooled"))
+    if not all(type(number) is int and number >= 0 for number in (unlabeled, pooled, *named)):
+        raise ValueError("sources must be counted from 0")
+    if not isinstance(weight, (int, float)) or not 0 <= weight < float("inf"):
+        raise ValueError("the weight of names must be a number from 0")
+    return Sources(tuple(classes[np.array(named, np.int64)].tolist()), float(weight), unlabeled, pooled)
+
+
 def _examples_from_json(value: Mapping[str, Any], fitted: FittedClassifier) -> Examples:
     texts, labels, named = list(value["texts"]), value["labels"], dict(value["named"])
     weights = np.array(value["weights"], np.float32)
-    if not all(isinstance(text, str) for text in [*texts, *named.values()]) or not len(labels) == len(texts) == len(weights):
+    language, unlabeled = value["label_language"], list(value["unlabeled"])
+    strings = [*texts, *named.values(), *unlabeled, language or ""]
+    if not all(isinstance(text, str) for text in strings) or not len(labels) == len(texts) == len(weights):
         raise ValueError("texts, labels and weights do not fit")
     if not (np.isfinite(weights).all() and (weights > 0).all()):
         raise ValueError("weights should be above 0")
     kind = np.int64 if fitted.label_format == "indicator" else fitted.classes.dtype
     values = labels if fitted.label_format == "lists" else np.array(labels, kind)
-    examples = Examples(texts, Labels(fitted.label_format, values), named, weights)
+    examples = Examples(texts, Labels(fitted.label_format, values), named, weights, language, unlabeled)
     examples.labels.targets(fitted.classes)  # every label is a class
     return examples

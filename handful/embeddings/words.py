@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
@@ -18,7 +18,6 @@ from .tables import SideBySide, WordVectors, load_vectors
 WORDS_AT_ONCE = 50_000  # read together: few enough to bound memory, many enough to be fast
 UNKNOWN_BELOW = 1e-6  # the frequency of a word that few speakers of a language know
 PROBED_WORDS = 64  # that identify a table of vectors
-BACKGROUND_WORDS = 100_000  # this many words of unlabelled texts weigh as much as the background
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,6 @@ class WordLookup:
     vectors: str  # names of word tables: see `load_vectors`
     language: str  # of the background word frequencies
     max_words: int  # of a text that are read
-    counts: Mapping[str, int] = field(default_factory=dict)  # of words in unlabelled texts, added to the background
 
     @property
     def dim(self) -> int:
@@ -103,14 +101,8 @@ class WordLookup:
         ids = ids[kept]
         offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
         texts = Texts(ids, offsets, table, ids, np.empty((len(ids), 0), np.int64))
-        return TokenizedTexts(vocabulary.words, texts, self._frequencies(vocabulary.words), cut)
-
-    def _frequencies(self, words: Sequence[str]) -> Floats:
-        background = background_frequencies(words, self.language)
-        if not self.counts:
-            return cast("Floats", background)
-        own = np.array([self.counts.get(word, 0) for word in words])
-        return (background * BACKGROUND_WORDS + own) / (BACKGROUND_WORDS + sum(self.counts.values()))  # type: ignore[no-any-return]
+        frequencies = cast("Floats", background_frequencies(vocabulary.words, self.language))
+        return TokenizedTexts(vocabulary.words, texts, frequencies, cut)
 
 
 @lru_cache(maxsize=4)

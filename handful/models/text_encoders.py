@@ -185,7 +185,6 @@ class FittedAttentionBag:
             "language": lookup.language,
             "max_words": lookup.max_words,
             "words": self._words,
-            "unlabeled": dict(lookup.counts),
             "generator": generator_facts(self.encoder.model.settings),
         }
 
@@ -220,7 +219,7 @@ def restore_attention_bag(
 ) -> FittedAttentionBag:
     """Restore an attention bag from `facts` and `arrays`; raises a ModelError if anything in them does not fit."""
     words, settings = list(facts["words"]), generator_settings(facts["generator"])
-    lookup = WordLookup(facts["vectors"], facts["language"], facts["max_words"], dict(facts["unlabeled"]))
+    lookup = WordLookup(facts["vectors"], facts["language"], facts["max_words"])
     model = FewShotModel.initial(settings, lookup.dim)
     table = np.empty((lookup.dim, classes), np.float32)
     blank = Evidence(np.arange(len(words)), np.empty(len(words), np.float32), table, np.empty(2, np.float32))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from ..errors import HandfulError, MissingExtraError, SettingError
@@ -41,6 +43,35 @@ def torch_threads(count: int = 1) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+_blas_lock = threading.Lock()
+_blas_users: list[Any] = []  # those who want one thread now; the first one's limiter restores what was before
+
+
+@contextmanager
+def single_blas_thread() -> Iterator[None]:
+    """Use one BLAS thread for small products: on a busy machine, several threads wait for each other most of the time.
+
+    The setting belongs to the process, so the first of several concurrent users sets it and the last one restores it.
+    """
+    with _blas_lock:
+        _blas_users.append(_blas_controller().limit(limits=1, user_api="blas") if not _blas_users else None)
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            limiter = _blas_users[0]
+            _blas_users.pop()
+            if not _blas_users:
+                limiter.restore_original_limits()
+
+
+@lru_cache(maxsize=1)
+def _blas_controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def parallel_map(function: Callable[..., Result], jobs: Iterable[tuple[Any, ...]], workers: int = 1) -> Iterator[Result]:

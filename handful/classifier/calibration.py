@@ -14,7 +14,7 @@ from ..models.text_encoders import TextEncoder
 from ..utils.functional import TINY, Floats, Ints, softmax
 
 FACTORS = np.geomspace(1 / 4, 4, 33)  # by which examples left out may correct the scale
-CAUTION = 80.0  # how many left-out examples it takes to outweigh the usual scale
+CAUTION = 10.0  # how many left-out examples it takes to outweigh the usual scale
 MOST_ROUNDS = 2  # of leaving examples out: each takes as long as learning them first,
 MOST_LEARNED_AGAIN = 400  # so there is one only if this many examples would be learned again
 MOST_POOLED_AGAIN = 2000  # unlabelled texts that are used in a round

@@ -213,4 +213,4 @@ def test_a_folder_without_rights_is_one_sentence(triage: Path, inbox: Path) -> N
     finally:
         inbox.parent.chmod(0o700)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "check the place, its rights" in result.stderr
+    assert "check the path, its permissions" in result.stderr

@@ -42,7 +42,7 @@ def function_words() -> frozenset[str]:
 
 
 def telling(word: str) -> bool:
-    """Whether a word can be informative about a class: no function word, punctuation, word ending or single letter."""
+    """Whether a word can be informative: it is not a function word, punctuation, a word ending or a single letter."""
     return len(word) > 1 and word[0].isalnum() and not set("'’") & set(word) and word not in function_words()
 
 

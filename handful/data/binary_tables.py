@@ -16,7 +16,7 @@ from .text_tables import ParsedFile, ParsedRow
 
 ROWS_AT_ONCE = 1000
 LARGEST_WORKBOOK = 1 << 29  # bytes that a workbook may unpack to
-LAST_ROW, LAST_COLUMN = 1 << 20, 1 << 14  # Excel's limits: cells that a file claims to have beyond them are not read
+LAST_ROW, LAST_COLUMN = 1 << 20, 1 << 14  # Excel's limits: cells beyond them, which a file may claim to have, are not read
 
 
 def _seekable(raw: IO[bytes]) -> IO[bytes]:

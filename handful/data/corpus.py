@@ -11,7 +11,7 @@ import numpy as np
 from ..utils.functional import Floats, Ints, Offsets
 from .text import Vocabulary, words_of
 
-MAX_WORDS = 500  # of a text that are kept
+MAX_WORDS = 500  # kept of each text
 FARTHEST = 40  # words: larger distances from an entity all count as this one
 
 

@@ -191,7 +191,7 @@ def _fetch_more(url: str, part: Path, silence: float, report: Callable[[float], 
         _remember_version(tag, answer.headers)
         total = _total(answer.headers, start)
         with part.open("ab" if goes_on else "wb") as stream:
-            while chunk := answer.read1(BYTES_AT_ONCE):  # what has come so far, so that a silence loses none of it
+            while chunk := answer.read1(BYTES_AT_ONCE):  # what has arrived so far, so that a silent server loses nothing
                 stream.write(chunk)
                 report(stream.tell() / total if total else 0)
     if total is not None and _size(part) != total:

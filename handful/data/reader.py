@@ -39,8 +39,8 @@ STANDARD_INPUT = "-"
 TEXT_NAMES = ("text", "texts", "sentence", "message", "body", "title", "content", "utterance", "query", "document")
 LABEL_NAMES = ("label", "labels", "class", "category", "intent", "target", "topic")
 SPANS = ("head", "tail")  # the first and the last word of each entity of a relation
-SKIP = ", or leave such rows out with `skip_broken=True`"
-URL_BUFFER = 1 << 23  # bytes asked of an object store at once
+SKIP = ", or skip such rows with `skip_broken=True`"
+URL_BUFFER = 1 << 23  # bytes requested from an object store at once
 
 
 class Reading(TypedDict, total=False):
@@ -91,7 +91,7 @@ class Source:
 
     @property
     def has_text_cells(self) -> bool:
-        """Whether a value is a text or a number, never a list."""
+        """Whether its cells can hold only text or numbers, not lists."""
         return _format(self)[0] in ("csv", "tsv", "xlsx")
 
 
@@ -228,9 +228,9 @@ def _format(source: Source) -> tuple[str, str]:
         kind = BINARY[form][1]
         raise SettingError(f"{source.name} is a compressed {kind} file, which cannot be read directly: unpack it first.")
     if source.delimiter and form not in DELIMITERS:
-        raise SettingError(f"{source.name} is {form}, which has no delimiter: leave `delimiter` out.")
+        raise SettingError(f"{source.name} is {form}, which has no delimiter: remove `delimiter`.")
     if source.encoding and form in BINARY:
-        raise SettingError(f"{source.name} is {BINARY[form][1]}, which is not encoded text: leave `encoding` out.")
+        raise SettingError(f"{source.name} is {BINARY[form][1]}, which is not encoded text: remove `encoding`.")
     return form, compression
 
 

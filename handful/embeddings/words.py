@@ -16,9 +16,9 @@ from ..utils.functional import Floats, Ints
 from .tables import SideBySide, WordVectors, load_vectors
 
 WORDS_AT_ONCE = 50_000  # read together: few enough to bound memory, many enough to be fast
-UNKNOWN_BELOW = 1e-6  # the frequency of a word that few speakers of a language know
-PROBED_WORDS = 64  # that identify a table of vectors
-BACKGROUND_WORDS = 100_000  # this many words of unlabelled texts weigh as much as the background
+UNKNOWN_BELOW = 1e-6  # a frequency: few speakers of a language know a rarer word
+PROBED_WORDS = 64  # enough to identify a table of vectors
+BACKGROUND_WORDS = 100_000  # this many words of unlabelled texts have as much weight as the background
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class WordLookup:
 
     vectors: str  # names of word tables: see `load_vectors`
     language: str  # of the background word frequencies
-    max_words: int  # of a text that are read
+    max_words: int  # read from each text
     counts: Mapping[str, int] = field(default_factory=dict)  # of words in unlabelled texts, added to the background
 
     @property
@@ -72,7 +72,7 @@ class WordLookup:
         return len(text) > self.max_words and len(words_of(text, self.max_words + 1)) > self.max_words
 
     def read(self, texts: Iterable[str]) -> TokenizedTexts:
-        """All the texts at once."""
+        """Read all texts at once."""
         return self._look_up([self._words_and_one_more(text) for text in texts])
 
     def batches(self, texts: Iterable[str]) -> Iterator[TokenizedTexts]:
@@ -89,7 +89,7 @@ class WordLookup:
             yield self._look_up(documents)
 
     def _words_and_one_more(self, text: str) -> list[str]:
-        """One word more than is read of a text, which tells whether it is cut."""
+        """The words that are read of a text, plus one more if there is one, which tells whether the text is cut."""
         return words_of(text, self.max_words + 1)
 
     def _look_up(self, texts_and_more: Sequence[list[str]]) -> TokenizedTexts:

@@ -79,8 +79,8 @@ def print_demo(episodes: int = 1000, seed: int = 0, quiet: bool = False) -> None
     terminal, start = console(), time.perf_counter()
     split = load_experiment_data(RunSettings()).dataset.split
     terminal.print(
-        f"Messages to service desks, {len(split.train)} classes to learn from, {len(split.test)} others to be tested on: "
-        "five of them at a time, one example each.\n"
+        f"Messages to service desks, {len(split.train)} classes to learn from, {len(split.test)} others to test on: "
+        "five of them at a time, with one example each.\n"
     )
     result = run_demo(episodes, seed, quiet=quiet)
     table = Table("method", "accuracy %", "gain of signatures + ridge")

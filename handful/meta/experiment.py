@@ -212,7 +212,7 @@ def _pretrained(model: FewShotModel, settings: RunSettings, inputs: ExperimentDa
 
 
 def _claim_folder(folder: Path, settings: RunSettings, vectors: VectorIdentity) -> None:
-    """An empty folder, or the same run begun before; what is read may not lie where the run writes."""
+    """Raise an error unless the folder is empty or has an unfinished run with the same settings, and has no input in it."""
     for name in (CONFIG, MODEL, VOCABULARY, WORD_VECTORS, HISTORY, CHECKPOINT):
         check_not_input(folder / name, [*find_data(settings.data), settings.split])
     remedy = "choose another folder (--out), or remove it"

@@ -24,7 +24,8 @@ from handful.analysis import InspectedRun, overview
 
 ROOT = Path(__file__).parent.parent
 WIDTH = 70  # columns of the terminal in the picture
-CLASSES, QUERY = ("prescription_refill", "test_results", "clinic_bill"), 460  # of the demo corpus
+CLASSES = ("prescription_refill", "test_results", "clinic_bill")
+QUERY = 460  # position in the demo corpus
 
 
 def first_example() -> str:

@@ -57,7 +57,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        folder, stop = Path(scratch) / "model", Event()
+        folder = Path(scratch) / "model"
+        stop = Event()
         FewShotClassifier().fit(*FIRST).save(folder)
         saver = Process(target=keep_saving, args=(folder, stop))
         saver.start()

@@ -159,7 +159,8 @@ class _Accuracies:
         return _mean_lead(min((each for each in complete if each), key=mean, default=[]))
 
     def _lead(self, column: Column, rivals: Sequence[str]) -> float | None:
-        ours, others = self.value(OUR, column), [self.value(rival, column) for rival in rivals]
+        ours = self.value(OUR, column)
+        others = [self.value(rival, column) for rival in rivals]
         known = [other for other in others if other is not None]
         return None if ours is None or not known else ours - max(known)
 

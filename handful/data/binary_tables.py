@@ -34,7 +34,8 @@ def parquet_table(raw: IO[bytes], name: str) -> ParsedFile:
         file = ParquetFile(_seekable(raw))
     except (ArrowException, OSError) as error:
         raise DataError(f"{name} is not a Parquet file ({error}): download or create it again.") from error
-    schema, number = file.schema_arrow, count(1)
+    schema = file.schema_arrow
+    number = count(1)
 
     def records(wanted: Sequence[str]) -> Iterator[ParsedRow]:
         try:
@@ -62,7 +63,8 @@ def excel_table(raw: IO[bytes], name: str) -> ParsedFile:
 
     def records(wanted: Sequence[str]) -> Iterator[ParsedRow]:
         chosen = [next(place for place, column in places.items() if column == name) for name in wanted]
-        rows, number = sheet.iter_rows(2, LAST_ROW, 1, max(places) + 1, values_only=True), count(2)
+        rows = sheet.iter_rows(2, LAST_ROW, 1, max(places) + 1, values_only=True)
+        number = count(2)
         with _excel_errors(name):
             while batch := _batch(rows):
                 numbered = ((next(number), row) for row in batch)

@@ -104,7 +104,8 @@ def get_encoder(
     if name not in KNOWN_ENCODERS:
         raise SettingError(f"There is no known encoder {name!r}: choose one of {', '.join(KNOWN_ENCODERS)}.")
     known = KNOWN_ENCODERS[name]
-    found, folder = folder or _place(known), folder or _cached(known)
+    found = folder or _place(known)
+    folder = folder or _cached(known)
     if found and any(all(_is(found / file.name, file) for file in copy) for copy in known.copies):
         return found
     make_folder(folder)

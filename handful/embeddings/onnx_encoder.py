@@ -81,7 +81,8 @@ class OnnxEncoder:
         return unit_length(sums)  # type: ignore[no-any-return]
 
     def _content(self, name: str, largest: int) -> bytes:
-        path, expected = self.folder / name, dict(self.checksums).get(name)
+        path = self.folder / name
+        expected = dict(self.checksums).get(name)
         content = _read(path, largest)
         if expected is not None and hashlib.sha256(content).hexdigest() != expected:
             raise DataError(f"{path} is not the published file (its checksum differs): download the encoder again.")
@@ -135,7 +136,8 @@ class OnnxEncoder:
         if EXTERNAL.search(content):
             raise DataError(f"{path} keeps its weights in other files: give an encoder whose weights are in a single file.")
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = self.threads or available_threads(), 1
+        options.intra_op_num_threads = self.threads or available_threads()
+        options.inter_op_num_threads = 1
         options.log_severity_level = 4
         options.add_session_config_entry("session.load_model_format", "ONNX")  # accept no other format
         try:

@@ -43,7 +43,8 @@ def save_pool(folder: Path, vocabulary: Vocabulary, pool: SourcePool) -> None:
 
 def load_pool(folder: Path, vocabulary: Vocabulary) -> SourcePool:
     """Load the saved source pool, in the ids of a vocabulary; a word that is not in the pool has count 0."""
-    path, value = folder / VOCABULARY, _read_vocabulary(folder)
+    path = folder / VOCABULARY
+    value = _read_vocabulary(folder)
     try:
         known = Vocabulary(value["words"]).find(vocabulary.words)
         columns = [np.array([*value[name], 0], np.int64) for name in ("counts", "documents")]  # -1 selects the 0

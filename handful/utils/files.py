@@ -111,7 +111,8 @@ def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
 
 def remove_abandoned(path: Path) -> None:
     """Remove temporary files left next to `path` by processes that were killed long ago while writing it."""
-    pattern, old = re.compile(rf"\.{re.escape(path.name)}\.\d+"), time.time() - ABANDONED
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.\d+")
+    old = time.time() - ABANDONED
     with suppress(OSError):  # another process may do the same, or the folder may not be listable
         for other in path.parent.iterdir():
             if pattern.fullmatch(other.name) and other.lstat().st_mtime < old:

@@ -105,8 +105,11 @@ def dependable_map(
     if workers == Workers():
         yield from ((job, _attempt(function, 0, job)[1]) for job in jobs)
         return
-    source, again, alone = enumerate(jobs), deque[tuple[int, Job]](), deque[tuple[int, Job]]()
-    tries, running = Counter[int](), dict[int, Job]()
+    source = enumerate(jobs)
+    again = deque[tuple[int, Job]]()
+    alone = deque[tuple[int, Job]]()
+    tries = Counter[int]()
+    running = dict[int, Job]()
 
     def draw() -> Iterator[tuple[int, Job]]:
         while item := again.popleft() if again else next(source, None):

@@ -91,7 +91,8 @@ def _flat_settings(kind: Any) -> Mapping[str, Setting]:
 
 def _walk(kind: Any, path: tuple[str, ...], about: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
     for field in dataclasses.fields(kind):
-        hint, place = _type_hints(kind)[field.name], (*path, field.name)
+        hint = _type_hints(kind)[field.name]
+        place = (*path, field.name)
         if dataclasses.is_dataclass(hint):
             yield from _walk(hint, place, field.metadata.get("about", {}))
         else:

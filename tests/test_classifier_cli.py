@@ -516,6 +516,9 @@ def test_texts_that_are_cut_are_counted_in_a_sentence(triage: Path, tmp_path: Pa
     assert "2 texts are longer than" in result.stderr
     counts = json.loads(good("predict", triage, inbox, "--out", tmp_path / "again.csv", "--json").stdout)
     assert counts["cut"] == 2
+    labelled = tmp_path / "labelled.jsonl"
+    labelled.write_text("".join(json.dumps({"text": "word " * number, "label": "food"}) + "\n" for number in (1, 500, 501)))
+    assert "1 text is longer than 500 words: only its first 500 words were read" in good("score", triage, labelled).stderr
 
 
 def test_a_threshold_for_several_labels(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import zipfile
@@ -138,9 +139,10 @@ def test_pooling(tmp_path: Path) -> None:
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     np.testing.assert_array_equal(OnnxEncoder(folder).encode(["red red"])[0], TABLE[1])
-    (folder / "1_Pooling" / "config.json").write_text("[1]")
-    with pytest.raises(DataError, match="does not say how to pool vectors"):
-        OnnxEncoder(folder).encode(["red"])
+    for content in ("[1]", "[" * 60_000):
+        (folder / "1_Pooling" / "config.json").write_text(content)
+        with pytest.raises(DataError, match="does not say how to pool vectors"):
+            OnnxEncoder(folder).encode(["red"])
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
@@ -208,6 +210,15 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with (folder / "model.onnx").open("r+b") as stream:
         stream.truncate(2 << 30)  # it takes no room on the disk
     with pytest.raises(DataError, match="is too large to be part of an encoder"):
+        OnnxEncoder(folder).encode(["red"])
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_fifo_in_an_encoder_is_refused_not_waited_for(tmp_path: Path, name: str) -> None:
+    folder = write(tmp_path / "tiny")
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(DataError, match="is not a regular file"):
         OnnxEncoder(folder).encode(["red"])
 
 

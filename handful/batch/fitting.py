@@ -9,7 +9,7 @@ from typing import Any
 from ..classifier.estimator import FewShotClassifier
 from ..data.reader import Rows, Source, open_rows
 from ..errors import DataError
-from ..utils.bundle import is_bundle_name
+from ..utils.bundle import bundle_files
 from ..utils.paths import check_not_input
 from .cell_reading import find_cell_reading
 
@@ -27,8 +27,8 @@ def fit_file(
     `class_names` describes classes in words: `auto` uses the labels themselves, and a source has one row per class, with its
     label and its description.
     """
-    if is_bundle_name(Path(source.path).name):
-        check_not_input(out / Path(source.path).name, [source.path])
+    for file in bundle_files(out):
+        check_not_input(file, [given.path for given in (source, class_names) if isinstance(given, Source)])
     with open_rows(source, labelled=True) as rows:
         read = list(rows)
     fitted = classifier.fitted_ if classifier.__sklearn_is_fitted__() else None

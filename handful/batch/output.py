@@ -196,12 +196,17 @@ def _sound(value: Any) -> Any:
 # Pending files
 
 
+def pending_paths(out: Path) -> tuple[Path, Path]:
+    """The pending file of an output, and the note beside it."""
+    return out.with_name(f".{out.name}.pending"), out.with_name(f".{out.name}.pending.json")
+
+
 class PendingFile:
     """A file next to the output that replaces it once complete; a note records the `rows` and bytes that are safely on disk."""
 
     def __init__(self, out: Path, sheet: OutputFormat, run: str | None) -> None:
         self._out, self._sheet, self._run = out, sheet, run
-        self._path, self._note = (out.with_name(f".{out.name}.{ending}") for ending in ("pending", "pending.json"))
+        self._path, self._note = pending_paths(out)
         self._stream = self._open()
         self._locked = _lock(self._stream, self._path, out)
         self.rows = 0

@@ -23,7 +23,7 @@ from ..errors import DataError
 from ..utils.parallel import Failure, Workers, dependable_map
 from ..utils.paths import check_not_input
 from ..utils.progress import progress_bar
-from .output import OUTPUT_FORMATS, Cells, ColumnLayout, destination, output_format
+from .output import OUTPUT_FORMATS, Cells, ColumnLayout, destination, output_format, pending_paths
 
 if TYPE_CHECKING:
     from ..classifier.estimator import FewShotClassifier
@@ -156,7 +156,8 @@ def predict_file(
     workers = workers or Workers()
     form = form or output_format(out)
     if isinstance(out, Path):
-        check_not_input(out, [source.path])
+        for path in (out, *pending_paths(out)):
+            check_not_input(path, [source.path, *model.files])
     classifier = model.load()
     classifier.predict([], options.reject_below, options.threshold)  # raises an error about bad options before any work
     with open_rows(source, whole=options.keep) as rows:

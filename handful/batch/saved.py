@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..classifier.storage import classifier_digest
 from ..errors import ModelError
+from ..utils.bundle import bundle_files
 
 if TYPE_CHECKING:
     from ..classifier.estimator import FewShotClassifier
@@ -28,6 +29,11 @@ class SavedClassifier:
         place = str(folder.absolute())
         _load.cache_clear()
         return cls(place, vectors, _load(place, vectors)[1])
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of the classifier, without others in its folder."""
+        return bundle_files(Path(self.folder))
 
     def load(self) -> FewShotClassifier:
         """The classifier itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..data.reader import Row, Rows, Source, open_rows
-from ..errors import DataError
+from ..errors import DataError, HandfulWarning
 from ..utils.parallel import Workers
 from ..utils.progress import progress_bar
 from .cell_reading import find_cell_reading
@@ -97,13 +98,27 @@ def score_file(
     model: SavedClassifier, source: Source, quiet: bool = False, label_separator: str | None = None
 ) -> tuple[ScoreReport, Rows]:
     """Answer the labelled rows of a source, and compare the answers with the labels."""
-    fitted = model.load().fitted_
+    classifier = model.load()
+    fitted = classifier.fitted_
     reading = find_cell_reading(source, fitted, label_separator)
-    with open_rows(source, labelled=True) as rows:
+    cut = 0
+
+    def pairs(rows: Rows) -> Iterator[tuple[Any, Any]]:
+        nonlocal cut
         labelled = ([reading.row(row) for row in batch] for batch in _tracked(rows, "Scoring", quiet))
-        batches = answered(labelled, partial(answer_cells, model, OutputOptions()), Workers())
-        pairs = ((row.label, answer) for batch, found in batches for row, (answer, _) in zip(batch, found.cells, strict=True))
-        return compare(pairs, fitted.label_format != "single"), rows
+        for batch, found in answered(labelled, partial(answer_cells, model, OutputOptions()), Workers()):
+            cut += found.cut
+            yield from ((row.label, answer) for row, (answer, _) in zip(batch, found.cells, strict=True))
+
+    with open_rows(source, labelled=True) as rows:
+        report = compare(pairs(rows), fitted.label_format != "single")
+    if cut:
+        texts, their = ("1 text is", "its") if cut == 1 else (f"{cut:,} texts are", "their")
+        most = classifier.max_words
+        warnings.warn(
+            f"{texts} longer than {most} words: only {their} first {most} words were read.", HandfulWarning, stacklevel=2
+        )
+    return report, rows
 
 
 def _tracked(rows: Rows, description: str, quiet: bool) -> Iterator[list[Row]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -158,7 +159,7 @@ class OnnxEncoder:
             return False
         try:
             return bool(json.loads(_read(path, 1 << 16)).get("pooling_mode_cls_token", False))
-        except (ValueError, AttributeError) as error:
+        except (ValueError, AttributeError, RecursionError) as error:
             raise DataError(f"{path} does not say how to pool vectors ({error}): download the encoder again.") from error
 
     def _pass(self, rows: Sequence[Ints]) -> Floats:
@@ -191,7 +192,10 @@ class OnnxEncoder:
 
 def _read(path: Path, largest: int) -> bytes:
     try:
-        if path.stat().st_size > largest:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError(f"{path} cannot be read (it is not a regular file): give the folder of an encoder.")
+        if status.st_size > largest:
             raise DataError(f"{path} is too large to be part of an encoder: give another encoder.")
         return path.read_bytes()
     except OSError as error:

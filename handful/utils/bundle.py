@@ -114,6 +114,11 @@ def is_bundle_name(name: str) -> bool:
     return name == CONFIG or bool(_LEFTOVER.fullmatch(name))
 
 
+def bundle_files(folder: Path) -> list[Path]:
+    """The files of a folder that writing a bundle may replace or remove."""
+    return [path for path in folder.iterdir() if is_bundle_name(path.name)] if folder.is_dir() else []
+
+
 def has_only_leftovers(folder: Path) -> bool:
     """Whether a folder is empty except for leftovers of a process that died before it wrote the config."""
     return folder.is_dir() and all(_LEFTOVER.fullmatch(path.name) for path in folder.iterdir())

@@ -68,6 +68,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", choices=PICTURES, help="Make only this picture.")
     arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
     for name in [arguments.only] if arguments.only else PICTURES:
         (arguments.out / f"{name}.svg").write_text(PICTURES[name](), "utf-8")
 

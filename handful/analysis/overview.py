@@ -241,7 +241,7 @@ def _query(axes: Any, story: Story, top: float) -> float:
     rows = [
         ("s(x)", "from the source pool", story.s, COLOURS[0]),
         ("t(x)", "from the support set", story.t, COLOURS[1]),
-        ("attention", f"computed from both by {story.network}", story.attention, HEAVIEST),
+        ("attention", f"from both, by {story.network}", story.attention, HEAVIEST),
     ]
     labels = 150.0
     tall = 34.0

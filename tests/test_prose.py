@@ -49,6 +49,9 @@ SLIPS = [
     (r"\bit should be (?:an?|int|float|str|bool|one)\b|\bwhich should\b", "'it must be a list'"),
     (r"\bmake the model again\b", "'create the model again'"),
     (r"\b[Ll]eave (?:such|the|second|texts?|--?[\w-]+) (?:\w+ ){0,3}out\b", "'skip', 'remove' or 'ignore'"),
+    (r"\b[Ll]eave (?:`\w+`|them|it|--?[\w-]+) out\b", "'remove `delimiter`'"),
+    (r"\bwould obey\b", "'characters that control the terminal'"),
+    (r"\bwhere (?:it|they|files|an? \w+) lies?\b", "'where it is', 'its folder'"),
     (r"\btold apart\b", "'distinguished'"),
     (r"\b[Tt]elling (?:words?|ones)\b", "'informative words'"),
     (r"\bunevenly (?:\w+ ){1,2}falls?\b|\bfalls? (?:un)?evenly\b", "'is spread unevenly'"),
@@ -196,6 +199,9 @@ def test_links_of_pages_lead_somewhere(path: Path) -> None:
         ("There are so many texts that memory is short.", 0),
         ("Texts that are no words, which lie with so many others.", 2),
         ("There is no file x.csv: check the path.", 0),
+        ("x.jsonl is jsonl, which has no delimiter: leave `delimiter` out.", 1),
+        ("Data without what a terminal would obey.", 1),
+        ("The known encoders, and where they lie.", 1),
     ],
 )
 def test_the_table_finds_slips(text: str, slips: int) -> None:

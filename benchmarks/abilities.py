@@ -156,10 +156,13 @@ def label_curves(bench: Bench, number: int, pool: int, rounds: int) -> list[list
     every = len(bench.inputs.classes)
     start = draw(bench.inputs.labels, 1, bench.queries + pool, bench.seed, number)
     query, reserve = start.query[: bench.queries], start.query[bench.queries :]
-    texts, labels = np.array(bench.inputs.texts, object), bench.inputs.labels
+    texts = np.array(bench.inputs.texts, object)
+    labels = bench.inputs.labels
     curves = []
     for choose in ("suggest", "random"):
-        rng, left, curve = np.random.default_rng([bench.seed, number, 1]), reserve, []
+        rng = np.random.default_rng([bench.seed, number, 1])
+        left = reserve
+        curve = []
         clf = FewShotClassifier().fit(texts[start.support], labels[start.support])
         for step in range(rounds + 1):
             curve.append(float(np.mean(clf.predict(texts[query]) == labels[query])))

@@ -84,7 +84,8 @@ class Result:
 
 def work(job: Job) -> Iterator[Result]:
     """Fit and predict each draw."""
-    inputs, classifier = load_texts(job.data), PEERS[job.peer].make()
+    inputs = load_texts(job.data)
+    classifier = PEERS[job.peer].make()
     names = np.array(inputs.classes)[inputs.labels]
     for number in job.draws:
         chosen = draw(inputs.labels, job.shots, job.queries, job.seed, number)
@@ -113,7 +114,9 @@ def warm_up(classifier: Classifier) -> None:
 
 def rate(classifier: Classifier) -> float:
     """Short texts per second."""
-    texts, done, start = short_texts()[:AT_ONCE], 0, time.perf_counter()
+    texts = short_texts()[:AT_ONCE]
+    done = 0
+    start = time.perf_counter()
     while time.perf_counter() - start < RATE_SECONDS:
         classifier.predict(texts)
         done += len(texts)

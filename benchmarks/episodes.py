@@ -81,7 +81,8 @@ def measure(name: str, shape: Shape, rounds: int) -> None:
     """Print both ratios of one shape: medians over rounds, each of which times the yardstick and then the engine."""
     corpus = make_texts(shape)
     table = np.random.default_rng(1).normal(size=(len(corpus.vocabulary), DIM)).astype(np.float32) / DIM**0.5
-    texts, spec = corpus.texts(table), EpisodeSpec(5, 1, 25)
+    texts = corpus.texts(table)
+    spec = EpisodeSpec(5, 1, 25)
     classes = range(shape.classes)
     sampler = EpisodeSampler(corpus, classes, classes, spec)
     tester = EpisodeSampler(corpus, classes, classes, spec, pool=sampler.training_pool)
@@ -132,7 +133,8 @@ def measure_algorithms(rounds: int) -> None:
     shape = Shape(12, 0.4, 8_000, 20, 60)
     corpus = make_texts(shape)
     table = np.random.default_rng(1).normal(size=(len(corpus.vocabulary), DIM)).astype(np.float32) / DIM**0.5
-    texts, classes = corpus.texts(table), range(shape.classes)
+    texts = corpus.texts(table)
+    classes = range(shape.classes)
     sampler = EpisodeSampler(corpus, classes, classes, EpisodeSpec(5, 1, 25))
     for representation in ("mean", "cnn", "attention"):
         cost = {}

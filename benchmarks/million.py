@@ -27,7 +27,8 @@ POLL = 0.05  # seconds between two checks
 
 def write_files(folder: Path, rows: int, seed: int) -> None:
     """Write five examples each of five demo classes, and one text per line, of words drawn from the same corpus."""
-    corpus, rng = load_dataset("demo").corpus, np.random.default_rng(seed)
+    corpus = load_dataset("demo").corpus
+    rng = np.random.default_rng(seed)
     with (folder / "examples.jsonl").open("w") as stream:
         for label in range(5):
             for document in np.flatnonzero(corpus.labels == label)[:5]:

@@ -1,7 +1,7 @@
-"""Makes the pictures of the README: minutes, because a model is trained on the demo corpus.
+"""Make the pictures of the README. This takes minutes, because a model is trained on the demo corpus.
 
 python benchmarks/pictures.py --out docs/images
-python benchmarks/pictures.py --out docs/images --only explain      # what the README's first example prints: seconds
+python benchmarks/pictures.py --out docs/images --only explain      # the output of the README's first example: seconds
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from handful.analysis import InspectedRun, overview
 
 ROOT = Path(__file__).parent.parent
 WIDTH = 70  # columns of the terminal in the picture
-CLASSES, QUERY = ("prescription_refill", "test_results", "clinic_bill"), 460  # of the demo corpus
+CLASSES = ("prescription_refill", "test_results", "clinic_bill")
+QUERY = 460  # position in the demo corpus
 
 
 def first_example() -> str:
@@ -33,7 +34,7 @@ def first_example() -> str:
 
 
 def printed_by(code: str) -> str:
-    """What code prints on a terminal with colours, escape sequences included."""
+    """The output of code on a terminal with colours, including escape sequences."""
     terminal = {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "NO_COLOR": "", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
     environment = {**os.environ, **terminal, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
     command = [sys.executable, "-c", code]
@@ -41,7 +42,7 @@ def printed_by(code: str) -> str:
 
 
 def explanation_picture() -> str:
-    """The terminal after the README's first example, as SVG without fonts from elsewhere."""
+    """The terminal after the README's first example, as SVG that loads no fonts."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), highlight=False)
     console.print(Text.from_ansi(printed_by(first_example()).rstrip("\n")))
     picture = console.export_svg(title="Output", theme=DEFAULT_TERMINAL_THEME)
@@ -50,7 +51,7 @@ def explanation_picture() -> str:
 
 
 def overview_picture() -> str:
-    """How the method works, on an episode of the demo corpus."""
+    """A drawing of how the method works, on an episode of the demo corpus."""
     with TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         train_run(RunSettings(data="demo", episode=EpisodeSpec(shot=5), training=TrainingSettings(epochs=15)), run)
@@ -65,8 +66,9 @@ def main() -> None:
     """Write the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", choices=PICTURES, help="Make this one alone.")
+    parser.add_argument("--only", choices=PICTURES, help="Make only this picture.")
     arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
     for name in [arguments.only] if arguments.only else PICTURES:
         (arguments.out / f"{name}.svg").write_text(PICTURES[name](), "utf-8")
 

@@ -50,9 +50,11 @@ def timed(action: Callable[[], Any], times: int) -> dict[str, float]:
 
 def measure(times: int) -> dict[str, Any]:
     """All measurements, as plain values."""
-    texts, report = short_texts(), {}
+    texts = short_texts()
+    report = {}
     for ways, shots in SHAPES:
-        X, y = texts[: ways * shots], [f"class {i // shots}" for i in range(ways * shots)]  # noqa: N806
+        X = texts[: ways * shots]  # noqa: N806
+        y = [f"class {i // shots}" for i in range(ways * shots)]
         clf = FewShotClassifier().fit(X, y)
         report[f"fit {ways} x {shots}"] = timed(lambda X=X, y=y, clf=clf: clf.fit(X, y), times)  # noqa: N803
     many = (texts * (20_000 // len(texts) + 1))[:20_000]

@@ -1,8 +1,9 @@
-"""Loads during saves: one process keeps saving two classifiers in turn to one folder, others load it all the while.
+"""Load a classifier while it is being saved: one process saves two classifiers in turn to a folder, and others load it.
 
 python benchmarks/stress.py --loads 10000 --workers 2
 
-Every load must give one of the two classifiers, whole. Printed: loads of each, mixed ones, errors, loads per second.
+Every load must give one of the two classifiers, whole. The script prints how many loads gave each of them, a mixture or an
+error, and the loads per second.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SECOND = (["lost card", "refund please", "book a flight"], ["money", "card", "tr
 
 
 def answers(classifier: FewShotClassifier) -> bytes:
-    """What tells one classifier from another, and from a mixture."""
+    """Values that distinguish the two classifiers from each other and from a mixture."""
     return repr(classifier.classes_.tolist()).encode() + classifier.predict_proba(QUERIES).tobytes()
 
 
@@ -38,7 +39,7 @@ def keep_saving(folder: Path, stop: StopEvent) -> None:
 
 
 def load_often(folder: Path, times: int) -> Counter[str]:
-    """What so many loads gave."""
+    """The outcomes of this many loads, counted."""
     known = {answers(FewShotClassifier().fit(*examples)): name for examples, name in ((FIRST, "first"), (SECOND, "second"))}
     found: Counter[str] = Counter()
     for _ in range(times):
@@ -50,13 +51,14 @@ def load_often(folder: Path, times: int) -> Counter[str]:
 
 
 def main() -> None:
-    """Print what the loads gave."""
+    """Print the outcomes of the loads."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--loads", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        folder, stop = Path(scratch) / "model", Event()
+        folder = Path(scratch) / "model"
+        stop = Event()
         FewShotClassifier().fit(*FIRST).save(folder)
         saver = Process(target=keep_saving, args=(folder, stop))
         saver.start()

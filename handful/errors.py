@@ -1,6 +1,6 @@
-"""What can go wrong, as sentences: what happened, where, what to do about it.
+"""Errors and warnings, each one sentence: what is wrong, where, and what to do.
 
-A sentence names an argument in backquotes, with a value if it needs one; the command line puts its option there instead.
+A message names an argument in backquotes, with a value if needed; the command line replaces it with its own option.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ def test_a_batch_without_answers_is_an_error(
         raise MemoryError("none left")
 
     monkeypatch.setattr(answers, "answer_cells", refuse)
-    with pytest.raises(DataError, match="Lines 2 to 61 got no answers: MemoryError: none left"):
+    with pytest.raises(DataError, match="Lines 2 to 61 could not be answered: MemoryError: none left"):
         predict_file(model, source(inbox), tmp_path / "a.csv")
     assert not (tmp_path / "a.csv").exists()
 
@@ -253,7 +253,7 @@ def test_a_broken_row_is_told_by_several_processes_too(model: SavedClassifier, t
 def test_a_classifier_that_changes_between_workers(folder: Path, tmp_path: Path) -> None:
     model = SavedClassifier.at(folder)
     assert model.load() is model.load()
-    with pytest.raises(ModelError, match="is not the same for every worker"):
+    with pytest.raises(ModelError, match="differs between workers"):
         SavedClassifier(model.folder, None, "another").load()
 
 

@@ -242,7 +242,7 @@ def test_predict_errors(place: Path, triage: Path, tmp_path: Path) -> None:
     assert f"{inbox} is the input" in error("predict", triage, inbox, "--out", inbox)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_text("")
-    assert "check the place, its rights and its free space" in error(
+    assert "check the path, its permissions and the free space" in error(
         "predict", triage, inbox, "--out", tmp_path / "file" / "a.csv"
     )
 
@@ -344,7 +344,7 @@ def test_score(place: Path, triage: Path, tmp_path: Path) -> None:
     assert "it is not clear which one holds the labels" in error("score", triage, "-", "--format", "txt", stdin="a\n")
     several = '{"text": "a", "label": ["food"]}\n'
     assert "gives one label per text" in error("score", triage, "-", "--format", "jsonl", stdin=several)
-    assert "no row to compare" in error("score", triage, "-", "--format", "csv", stdin="text,label\n")
+    assert "no rows to score" in error("score", triage, "-", "--format", "csv", stdin="text,label\n")
 
 
 def test_score_compares_labels_as_they_are_written(tmp_path: Path) -> None:
@@ -504,7 +504,7 @@ def test_class_names_count_as_examples(place: Path, tmp_path: Path) -> None:
     assert "leave them out" in error("fit", few, "--class-names", "auto", "--from", tmp_path / "auto", "--out", tmp_path / "m")
     few.write_text("text,label\nsoup was cold,1\nlate again,2\n")
     (tmp_path / "n.jsonl").write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 2}\n')
-    assert "describe nothing" in error("fit", tmp_path / "n.jsonl", "--class-names", "auto", "--out", tmp_path / "m")
+    assert "do not describe the classes" in error("fit", tmp_path / "n.jsonl", "--class-names", "auto", "--out", tmp_path / "m")
 
 
 def test_texts_that_are_cut_are_counted_in_a_sentence(triage: Path, tmp_path: Path) -> None:
@@ -516,6 +516,9 @@ def test_texts_that_are_cut_are_counted_in_a_sentence(triage: Path, tmp_path: Pa
     assert "2 texts are longer than" in result.stderr
     counts = json.loads(good("predict", triage, inbox, "--out", tmp_path / "again.csv", "--json").stdout)
     assert counts["cut"] == 2
+    labelled = tmp_path / "labelled.jsonl"
+    labelled.write_text("".join(json.dumps({"text": "word " * number, "label": "food"}) + "\n" for number in (1, 500, 501)))
+    assert "1 text is longer than 500 words: only its first 500 words were read" in good("score", triage, labelled).stderr
 
 
 def test_a_threshold_for_several_labels(tmp_path: Path) -> None:

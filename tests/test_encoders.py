@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import zipfile
@@ -138,9 +139,10 @@ def test_pooling(tmp_path: Path) -> None:
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
     np.testing.assert_array_equal(OnnxEncoder(folder).encode(["red red"])[0], TABLE[1])
-    (folder / "1_Pooling" / "config.json").write_text("[1]")
-    with pytest.raises(DataError, match="does not say how vectors are pooled"):
-        OnnxEncoder(folder).encode(["red"])
+    for content in ("[1]", "[" * 60_000):
+        (folder / "1_Pooling" / "config.json").write_text(content)
+        with pytest.raises(DataError, match="does not say how to pool vectors"):
+            OnnxEncoder(folder).encode(["red"])
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
@@ -161,11 +163,11 @@ def test_windows_of_a_long_text_are_weighted_by_their_length(tmp_path: Path, mon
 
 
 BROKEN = {
-    "nothing": (b"\0", "is not an ONNX model"),
-    "text": (b"This is a poem, not a network.\n" * 100, "is not an ONNX model"),
+    "nothing": (b"\0", "is not a usable ONNX model"),
+    "text": (b"This is a poem, not a network.\n" * 100, "is not a usable ONNX model"),
     "external": (table_model(external_tensor("table", "../secret", 6, 6), 6), "keeps its weights in other files"),
-    "other inputs": (table_model(float_tensor("table", TABLE), 6, "pixels"), "takes pixels, not input_ids"),
-    "not finite": (table_model(float_tensor("table", TABLE * np.nan), 6), "gives numbers that are not finite"),
+    "other inputs": (table_model(float_tensor("table", TABLE), 6, "pixels"), "has the inputs pixels, not input_ids"),
+    "not finite": (table_model(float_tensor("table", TABLE * np.nan), 6), "returns numbers that are not finite"),
     "few pieces": (table_model(float_tensor("table", TABLE[:2]), 6), "cannot encode texts"),
     "constant": (constant_model(float_tensor("table", TABLE), FLOAT, 6, 6), r"an array of shape \(6, 6\)"),
     "scalar": (constant_model(float_tensor("table", np.array(1.0)), FLOAT), r"an array of shape \(\)"),
@@ -199,7 +201,7 @@ def test_a_length_written_unusually_hides_no_other_file(tmp_path: Path, monkeypa
 
 def test_a_truncated_model(bge_small: Path, tmp_path: Path) -> None:
     folder = write(tmp_path / "cut", (bge_small / "model.onnx").read_bytes()[:1_000_000])
-    with pytest.raises(DataError, match="is not an ONNX model that can be run"):
+    with pytest.raises(DataError, match="is not a usable ONNX model"):
         OnnxEncoder(folder).encode(["red"])
 
 
@@ -207,7 +209,16 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     folder = write(tmp_path / "tiny")
     with (folder / "model.onnx").open("r+b") as stream:
         stream.truncate(2 << 30)  # it takes no room on the disk
-    with pytest.raises(DataError, match="is too large for a part of an encoder"):
+    with pytest.raises(DataError, match="is too large to be part of an encoder"):
+        OnnxEncoder(folder).encode(["red"])
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_fifo_in_an_encoder_is_refused_not_waited_for(tmp_path: Path, name: str) -> None:
+    folder = write(tmp_path / "tiny")
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(DataError, match="is not a regular file"):
         OnnxEncoder(folder).encode(["red"])
 
 
@@ -284,7 +295,7 @@ def served(tiny, monkeypatch) -> Iterator[Callable[[], list[str]]]:
 
 
 def test_an_encoder_that_is_not_here(tiny) -> None:
-    with pytest.raises(DataError, match="The encoder tiny is not here: get it with handful encoders get tiny"):
+    with pytest.raises(DataError, match="The encoder tiny is not installed: download it with handful encoders get tiny"):
         find_encoder("tiny")
     with pytest.raises(DataError, match="There is no encoder 'nothing': give bge-small"):
         find_encoder("nothing")
@@ -378,7 +389,7 @@ def test_a_known_encoder_with_another_checksum_is_refused(tiny, name: str) -> No
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(DataError, match=rf"{name} is not the file that was published .*: fetch the encoder again"):
+    with pytest.raises(DataError, match=rf"{name} is not the published file .*: download the encoder again"):
         find_encoder("tiny").encode(["red"])
 
 

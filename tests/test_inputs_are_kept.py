@@ -88,6 +88,26 @@ def test_predict_keeps_its_input(triage: Path, inbox: Path, way: Callable[[Path]
     assert inbox.read_text() == INBOX
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_predict_keeps_the_classifier(triage: Path, inbox: Path, tmp_path: Path, way: Callable[[Path], Path]) -> None:
+    (tmp_path / "m").mkdir()
+    FewShotClassifier.load(triage).save(tmp_path / "m" / "triage")
+    config = tmp_path / "m" / "triage" / CONFIG
+    before = config.read_bytes()
+    refused("predict", config.parent, inbox, "--out", way(config))
+    assert config.read_bytes() == before
+    for _ in range(2):  # answers may be in the classifier's folder, and may be written again
+        assert handful("predict", config.parent, inbox, "--out", config.parent / "answers.csv").exit_code == 0
+
+
+@pytest.mark.parametrize("name", [".answers.csv.pending", ".answers.csv.pending.json"])
+def test_predict_keeps_an_input_with_the_name_of_a_pending_file(triage: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(INBOX)
+    refused("predict", triage, path, "--format", "csv", "--out", tmp_path / "answers.csv")
+    assert path.read_text() == INBOX
+
+
 def test_predict_keeps_a_file_on_standard_input(triage: Path, inbox: Path) -> None:
     command = [sys.executable, "-m", "handful", "predict", str(triage), "-", "--format", "csv", "--out", str(inbox)]
     with inbox.open("rb") as stream:
@@ -111,6 +131,23 @@ def test_explain_keeps_the_classifier(triage: Path, tmp_path: Path, way: Callabl
 def test_distilled_vectors_keep_their_texts(inbox: Path, way: Callable[[Path], Path]) -> None:
     refused("vectors", "distill", "--texts", inbox, "--words", 100, "--dim", 2, "--out", way(inbox))
     assert inbox.read_text() == INBOX
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_fit_keeps_examples_and_class_names_that_lead_to_the_classifier(
+    triage: Path, tmp_path: Path, way: Callable[[Path], Path]
+) -> None:
+    folder = tmp_path / "m" / "triage"
+    FewShotClassifier.load(triage).save(folder)
+    examples = tmp_path / "examples.csv"
+    examples.write_text("text,label\ntasty soup,food\nlate train,travel\n")
+    rows = '{"text": "tasty soup", "label": "food"}\n{"text": "late train", "label": "travel"}\n'
+    data = folder / "data.0123456789abcdef.json"
+    data.write_text(rows)
+    given = way(data)
+    refused("fit", given, "--format", "jsonl", "--out", folder)
+    refused("fit", examples, "--class-names", given, "--out", folder)
+    assert data.read_text() == rows
 
 
 def test_fit_keeps_its_input_in_the_folder_of_the_classifier(triage: Path, tmp_path: Path) -> None:
@@ -213,4 +250,4 @@ def test_a_folder_without_rights_is_one_sentence(triage: Path, inbox: Path) -> N
     finally:
         inbox.parent.chmod(0o700)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "check the place, its rights" in result.stderr
+    assert "check the path, its permissions" in result.stderr

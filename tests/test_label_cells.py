@@ -123,7 +123,7 @@ def test_cells_some_of_which_are_lists_are_one_label_each_with_a_warning(tmp_pat
     result = good("fit", sheet(tmp_path / "a.csv", [*as_json(LABELS[:-1]), "[travel]"]), "--out", tmp_path / "m")
     [line] = result.stderr.splitlines()
     assert line.startswith("Warning: ")
-    assert "'[travel]' is not a JSON list" in line
+    assert "JSON lists of labels, but '[travel]' is not" in line
     assert FewShotClassifier.load(tmp_path / "m").fitted_.label_format == "single"
 
 
@@ -146,10 +146,10 @@ def test_json_lines_and_classifiers_of_one_label_stay_as_they_are(several: Path,
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     good("fit", path, "--out", tmp_path / "m")
     assert '["food", "travel"]' in FewShotClassifier.load(tmp_path / "m").classes_.tolist()
-    assert "leave --label-separator out" in error("score", several, path, "--label-separator", ";")
+    assert "remove --label-separator" in error("score", several, path, "--label-separator", ";")
     plain = sheet(tmp_path / "b.csv", ["food", "travel"] * 3)
     good("fit", plain, "--out", tmp_path / "one", "--keep-examples")
     assert "gives one label per text" in error("score", tmp_path / "one", plain, "--label-separator", ";")
     command = ("fit", plain, "--from", tmp_path / "one", "--out", tmp_path / "two", "--label-separator", ";")
     assert "gives one label per text" in error(*command)
-    assert "must not be empty" in error("score", several, plain, "--label-separator", "")
+    assert "is empty: give a separator" in error("score", several, plain, "--label-separator", "")

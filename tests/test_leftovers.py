@@ -66,7 +66,7 @@ def age(path: Path, seconds: int) -> Path:
 
 def test_an_interrupted_run_says_that_the_same_command_resumes(model: SavedClassifier, inbox: Source, tmp_path: Path) -> None:
     said = begin(model, inbox, tmp_path / "out.csv", 3)
-    assert said == "30 texts are answered: the same command resumes after them."
+    assert said == "30 texts are answered: run the same command again to resume after them."
     assert left(tmp_path) == [".out.csv.pending", ".out.csv.pending.json"]
 
 

@@ -102,9 +102,9 @@ CASES: dict[str, tuple[Callable[[Path], object], str, list[str], str]] = {
     ),
     "broken row": (
         lambda p: read(p / "broken.csv", labelled=True),
-        "leave such rows out with `skip_broken=True`.",
+        "skip such rows with `skip_broken=True`.",
         ["score", "m", "broken.csv"],
-        "leave such rows out with --on-error skip.",
+        "skip such rows with --on-error skip.",
     ),
     "format": (lambda p: Source("x", "xml"), "(`form`)", ["predict", "m", "in.csv", "--format", "xml"], "(--format)"),
     "no ending": (lambda p: read(p / "in.doc"), "give `form`", ["predict", "m", "in.doc"], "give --format"),
@@ -129,15 +129,15 @@ CASES: dict[str, tuple[Callable[[Path], object], str, list[str], str]] = {
     ),
     "delimiter": (
         lambda p: read(p / "in.jsonl", delimiter=";"),
-        "leave `delimiter` out",
+        "remove `delimiter`",
         ["predict", "m", "in.jsonl", "--delimiter", ";"],
-        "leave --delimiter out",
+        "remove --delimiter",
     ),
     "separator": (
         lambda p: score_file(SavedClassifier.at(p / "m"), Source(str(p / "in.csv")), label_separator=";"),
-        "leave `label_separator` out",
+        "remove `label_separator`",
         ["score", "m", "in.csv", "--label-separator", ";"],
-        "leave --label-separator out",
+        "remove --label-separator",
     ),
 }
 

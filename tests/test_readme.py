@@ -77,7 +77,7 @@ def _listed_modules(part: str) -> list[str]:
 
 
 def test_no_walk_passes_a_module_twice() -> None:
-    for walk in _sections("Two walks").values():
+    for walk in _sections("Data flow").values():
         steps = re.findall(r"^\d+\. `(\w+/\w+\.py)`", walk, re.MULTILINE)
         assert len(steps) > 10
         assert len(set(steps)) == len(steps)
@@ -85,7 +85,7 @@ def test_no_walk_passes_a_module_twice() -> None:
 
 
 def test_the_formulas_stand_where_the_design_page_says() -> None:
-    table = DESIGN.split("\n## Where the paper's formulas stand\n")[1].split("\n## ")[0]
+    table = DESIGN.split("\n## Where to find the paper's formulas\n")[1].split("\n## ")[0]
     for path, names in re.findall(r"`(\w+/\w+\.py)`: ((?:`\w+`(?:, )?)+)", table):
         source = (ROOT / "handful" / path).read_text("utf-8")
         for name in re.findall(r"\w+", names):

@@ -223,7 +223,7 @@ def test_a_delimiter_that_is_given_wins(tmp_path: Path) -> None:
     for wrong in ("", ";;", '"', "\n"):
         with pytest.raises(SettingError, match=r"The delimiter is .*: give one character, such as ; \(`delimiter`\)"):
             Source("a.csv", delimiter=wrong)
-    with pytest.raises(SettingError, match=r"a.jsonl is jsonl, which has no delimiter: leave `delimiter` out\."):
+    with pytest.raises(SettingError, match=r"a.jsonl is jsonl, which has no delimiter: remove `delimiter`\."):
         read(Source(write(tmp_path / "a.jsonl", json_lines()).path, delimiter=";"))
 
 
@@ -260,7 +260,7 @@ def test_a_header_that_is_not_utf8_names_the_encoding_to_try(tmp_path: Path) -> 
 
 def test_a_byte_that_the_encoding_does_not_have(tmp_path: Path) -> None:
     source = Source(write(tmp_path / "a.txt", b"fine\n\x81\n").path, encoding="windows-1252")
-    assert "a.txt, line 2 is not in windows-1252 (its byte 1 is 0x81): name another `encoding`, or leave" in problem(source)
+    assert "a.txt, line 2 is not in windows-1252 (its byte 1 is 0x81): name another `encoding`, or skip" in problem(source)
     assert skipping(source)[:2] == (["fine"], 1)
 
 
@@ -268,7 +268,7 @@ def test_a_byte_that_the_encoding_does_not_have(tmp_path: Path) -> None:
 def test_encodings_that_do_not_exist(tmp_path: Path, encoding: str) -> None:
     with pytest.raises(SettingError, match=r"There is no encoding .*: give one such as utf-8 or windows-1252 \(`encoding`\)"):
         Source("a.csv", encoding=encoding)
-    with pytest.raises(SettingError, match=r"a.parquet is Parquet, which is not encoded text: leave `encoding` out"):
+    with pytest.raises(SettingError, match=r"a.parquet is Parquet, which is not encoded text: remove `encoding`"):
         read(Source(write(tmp_path / "a.parquet", b"").path, encoding="latin-1"))
 
 
@@ -541,7 +541,7 @@ def test_an_empty_file_of_plain_lines_has_no_texts(tmp_path: Path) -> None:
 def test_a_row_with_too_many_fields(tmp_path: Path) -> None:
     source = write(tmp_path / "a.csv", "text,label\na,b\nc,d,e\nf\ng,h\n")
     assert problem(source).endswith(
-        "a.csv, line 3 has 3 fields, but the header has 2: fix it, or leave such rows out with `skip_broken=True`."
+        "a.csv, line 3 has 3 fields, but the header has 2: fix it, or skip such rows with `skip_broken=True`."
     )
     texts, skipped, first = skipping(source)
     assert (texts, skipped) == (["a", "g"], 2)
@@ -552,7 +552,7 @@ def test_a_line_that_is_not_utf8(tmp_path: Path) -> None:
     source = write(tmp_path / "a.csv", b'text\nfine\ncaf\xe9\n"two\nl\xefnes"\nlast\n')
     assert problem(source).endswith(
         "a.csv, line 3 is not in UTF-8 (its byte 4 is 0xe9): give its encoding, such as `encoding='windows-1252'`, "
-        "or leave such rows out with `skip_broken=True`."
+        "or skip such rows with `skip_broken=True`."
     )
     texts, skipped, _ = skipping(source)
     assert (texts, skipped) == (["fine", "last"], 3)  # of the row of two lines, neither can be used

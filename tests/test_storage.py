@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 from handful.data.episodes import EpisodeSpec
 from handful.errors import HandfulError, ModelError, SettingError
-from handful.meta.checkpoints import load_pool
+from handful.meta.checkpoints import load_checkpoint, load_history, load_pool
 from handful.meta.experiment import RunSettings, evaluate_run, load_run, train_run
 from handful.meta.training import TrainingSettings
 from handful.models.few_shot import FewShotModel
@@ -172,11 +173,41 @@ def test_a_damaged_model_is_refused_with_a_sentence(run: Path, damage, sentence:
         load_run(run)
 
 
-@pytest.mark.parametrize("content", ["{", '{"words": ["a"], "counts": [1, 2], "documents": [1], "size": 1}', '{"words": 3}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        '{"words": ["a"], "counts": [1, 2], "documents": [1], "size": 1}',
+        f'{{"words": ["a"], "counts": [{10**30}], "documents": [1], "size": 1}}',
+        '{"words": 3}',
+        pytest.param("[" * 100_000, id="deep"),
+    ],
+)
 def test_a_damaged_vocabulary_is_refused(run: Path, content: str, demo) -> None:
     (run / "vocabulary.json").write_text(content)
     with pytest.raises(ModelError, match="missing or damaged"):
         load_pool(run, demo.corpus.vocabulary)
+
+
+def test_a_fifo_in_a_run_is_refused_not_waited_for(run: Path, demo) -> None:
+    (run / "vocabulary.json").unlink()
+    os.mkfifo(run / "vocabulary.json")
+    with pytest.raises(ModelError, match="missing or damaged"):
+        load_pool(run, demo.corpus.vocabulary)
+
+
+@pytest.mark.parametrize("line", ["{", '{"val_loss": "a"}', "3", pytest.param("[" * 100_000, id="deep")])
+def test_a_damaged_history_is_refused(run: Path, line: str) -> None:
+    (run / "history.jsonl").write_text(line + "\n")
+    with pytest.raises(ModelError, match="is damaged"):
+        load_history(run)
+
+
+@pytest.mark.parametrize("notes", [{}, {"best_epoch": "one", "history": "[]"}, {"best_epoch": "1", "history": "{"}])
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path, notes: dict[str, str]) -> None:
+    save_file({"parameters/a": np.zeros(1)}, tmp_path / "checkpoint.safetensors", notes)
+    with pytest.raises(ModelError, match=r"checkpoint\.safetensors is damaged"):
+        load_checkpoint(tmp_path, {"a": np.zeros(1)})
 
 
 def test_a_folder_that_is_no_model(tmp_path: Path) -> None:

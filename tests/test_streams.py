@@ -64,7 +64,7 @@ def test_ctrl_c_is_one_line_and_130_and_the_same_command_resumes(folder: Path, t
     code, printed = interrupted(command, tmp_path / ".out.csv.pending.json", group=workers > 1)
     assert (code, printed.count("\n")) == (130, 1), printed
     assert printed.startswith("Interrupted.")
-    assert "the same command resumes" in printed
+    assert "run the same command again to resume" in printed
     assert not out.exists()
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "of them by an earlier run" in again.stdout
@@ -163,4 +163,4 @@ def test_a_closed_standard_input(folder: Path) -> None:
 def test_a_full_disk_is_one_sentence(folder: Path, tmp_path: Path, command: str) -> None:
     result = shell(f"handful {command} > /dev/full", folder=folder, inbox=write_inbox(tmp_path / "in.csv", 3))
     assert result.returncode == 2
-    assert result.stderr == "Error: No space left on device: check the place, its rights and its free space.\n"
+    assert result.stderr == "Error: No space left on device: check the path, its permissions and the free space.\n"

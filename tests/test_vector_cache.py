@@ -145,7 +145,7 @@ def test_a_damaged_vector_is_encoded_again(counted: Counted, tmp_path: Path, con
 
 def test_a_file_that_is_another_is_refused(counted: Counted, tmp_path: Path) -> None:
     (tmp_path / "poem.txt").write_text("Roses are red. " * 100)
-    with pytest.raises(DataError, match=r"poem.txt cannot be used \(file is not a database\): remove it, or name another"):
+    with pytest.raises(DataError, match=r"poem.txt cannot be used \(file is not a database\): remove it, or choose another"):
         CachedEncoder(counted, file=tmp_path / "poem.txt").encode(["red"])
     assert (tmp_path / "poem.txt").read_text().startswith("Roses")
     with sqlite3.connect(tmp_path / "other") as connection:

@@ -38,18 +38,18 @@ ANALYSES: dict[str, Analysis] = {
     ),
     "words": Analysis("The words of each class, by local mutual information.", words.figures),
     "mismatch": Analysis("Words of the training classes that test classes lack, and the reverse.", mismatch.figures),
-    "space": Analysis("Where queries lie, for four weightings of words.", space.figures, "a run of attention"),
+    "space": Analysis("The queries of a task as points, for four weightings of words.", space.figures, "a run of attention"),
     "curves": Analysis(
         "Accuracy on seen and unseen classes, by epoch.", curves.figures, "a trained run, best with --curve-episodes 50"
     ),
-    "oracle": Analysis("How close attention comes to that of an oracle.", oracle.figures, "a run of attention"),
+    "oracle": Analysis("How close the attention comes to an oracle's.", oracle.figures, "a run of attention"),
     "supervised": Analysis(
         "A few labelled texts compared with a network trained on many.",
         supervised.figures,
         "a run of attention, and one with the other shot (--against)",
     ),
     "perplexity": Analysis(
-        "What pre-training learns about words of seen and unseen classes.", perplexity.figures, "a run of --preset p-maml"
+        "How well pre-training predicts words of seen and unseen classes.", perplexity.figures, "a run of --preset p-maml"
     ),
     "robustness": Analysis(
         "Words replaced by equally frequent ones: Theorem 1 in numbers.",

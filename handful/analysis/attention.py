@@ -50,7 +50,8 @@ class EpisodeReading:
 
     def t(self, document: int) -> Floats:
         """How unevenly each word is spread over the classes of the support set."""
-        support, way = self.inspected.texts.select(self.episode.support), len(self.episode.classes)
+        support = self.inspected.texts.select(self.episode.support)
+        way = len(self.episode.classes)
         signature = self.inspected.model.settings.signature
         return class_importance(support, self.episode.support_labels, way, self._query(document), signature)
 
@@ -77,8 +78,10 @@ class EpisodeReading:
 
     def shaded(self, document: int, weights: Weights) -> Shaded:
         """All words of a text, shaded; a word without a vector has weight 0."""
-        full, kept = self.inspected.inputs.dataset.corpus.words(document), self.inspected.corpus.words(document)
-        spread, place = np.zeros(len(full)), 0
+        full = self.inspected.inputs.dataset.corpus.words(document)
+        kept = self.inspected.corpus.words(document)
+        spread = np.zeros(len(full))
+        place = 0
         for i, word in enumerate(full):
             if place < len(kept) and word == kept[place]:  # otherwise the word has no vector
                 spread[i] = weights[place]
@@ -126,8 +129,10 @@ def attention_table(inspected: InspectedRun, number: int = QUERIES) -> ShadedTab
     """Queries of an episode, each shaded by s, by t and by attention."""
     generating(inspected)
     episode = shown_episode(inspected)
-    documents, names = shown_queries(inspected, episode, number), inspected.corpus.classes
-    reader, rows = EpisodeReading(inspected, episode), []
+    documents = shown_queries(inspected, episode, number)
+    names = inspected.corpus.classes
+    reader = EpisodeReading(inspected, episode)
+    rows = []
     answers = episode.classes[reader.probabilities(np.array(documents)).argmax(axis=1)]
     for document, given in zip(documents, answers, strict=True):
         truth, answer = names[inspected.corpus.labels[document]], names[given]
@@ -145,7 +150,8 @@ def print_attention(inspected: InspectedRun, number: int = QUERIES) -> None:
 def figures(inspected: InspectedRun) -> list[Figure]:
     """The figure of an episode's queries."""
     table = attention_table(inspected)
-    shot, way = inspected.settings.episode.shot, len(inspected.classes) or inspected.settings.episode.way
+    shot = inspected.settings.episode.shot
+    way = len(inspected.classes) or inspected.settings.episode.way
     trained = set(inspected.class_numbers(inspected.classes)) & set(inspected.inputs.dataset.split.train)
     return [
         Figure(
@@ -206,7 +212,8 @@ def granularity(inspected: InspectedRun) -> list[Figure]:
 
 def _beginning(inspected: InspectedRun, name: str, words: Sequence[str]) -> int:
     """The text of a class that begins with these words, or else its first text."""
-    corpus, (number,) = inspected.inputs.dataset.corpus, inspected.class_numbers([name])
+    corpus = inspected.inputs.dataset.corpus
+    (number,) = inspected.class_numbers([name])
     members = [int(document) for document in np.flatnonzero(corpus.labels == number)]
     return next((document for document in members if corpus.words(document)[: len(words)] == list(words)), members[0])
 

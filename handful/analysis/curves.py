@@ -48,7 +48,8 @@ def learning_curve(inspected: InspectedRun) -> Curve | None:
     accuracy on the training episodes, each before its update and with dropout, and on the validation episodes.
     """
     inspected = replace(inspected, data=None)  # the history belongs to the data that was trained on
-    settings, history = inspected.settings, load_history(inspected.folder)
+    settings = inspected.settings
+    history = load_history(inspected.folder)
     if not history:
         return None
     episodes = settings.training.curve_episodes

@@ -110,7 +110,7 @@ class Figure:
         return text.getvalue()
 
     def save(self, folder: Path, inputs: Sequence[Path] = ()) -> list[Path]:
-        """The picture as SVG and PNG, its numbers as CSV; none of them may take the place of an input."""
+        """Write the picture as SVG and PNG, and its numbers as CSV; none of these files may overwrite an input."""
         paths = [folder / f"{self.name}.{ending}" for ending in ("svg", "png", "csv")]
         for path in paths:
             check_not_input(path, inputs)

@@ -73,7 +73,8 @@ def fit_network(
     """
     import torch
 
-    schedule, targets = schedule or Schedule(), one_hot(labels, int(labels.max()) + 1)
+    schedule = schedule or Schedule()
+    targets = one_hot(labels, int(labels.max()) + 1)
     others = np.setdiff1d(np.arange(len(texts)), watched)
     learned = others if len(others) else watched
     best = network.initial(np.random.default_rng([seed, 0]), texts.table.shape[1], targets.shape[1])

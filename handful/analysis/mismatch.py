@@ -44,7 +44,8 @@ def lexical_mismatch(corpus: Corpus, split: ClassSplit) -> Mismatch:
 
 def figures(inspected: InspectedRun) -> list[Figure]:
     """The figure of the two shares, compared with the paper's if it gives them."""
-    dataset, data = inspected.inputs.dataset, inspected.settings.data
+    dataset = inspected.inputs.dataset
+    data = inspected.settings.data
     found = {"measured": lexical_mismatch(dataset.corpus, dataset.split)}
     name = WHOLE.get(data, data)
     if name in PAPER_MISMATCH:

@@ -75,9 +75,11 @@ def oracle_cosines(inspected: InspectedRun, episode: Episode, oracles: int) -> l
     documents = np.flatnonzero(np.isin(inspected.corpus.labels, episode.classes))
     place = np.empty(len(inspected.corpus.classes), np.int64)
     place[episode.classes] = np.arange(len(episode.classes))
-    texts, labels = inspected.texts.select(documents), place[inspected.corpus.labels[documents]]
+    texts = inspected.texts.select(documents)
+    labels = place[inspected.corpus.labels[documents]]
     queries = inspected.texts.select(episode.query)
-    weights, lines = word_weights(inspected, episode, queries), []
+    weights = word_weights(inspected, episode, queries)
+    lines = []
     with progress_bar("Oracle attention", oracles, inspected.quiet) as bar:
         for number in range(oracles):
             oracle = train_oracle(texts, labels, inspected.seed + number, tell=_steps(bar.update, number))
@@ -103,8 +105,10 @@ def paper_cosines(data: str) -> dict[str, float]:
 def figures(inspected: InspectedRun) -> list[Figure]:
     """The figure with one bar per weighting, next to the paper's."""
     check_attention(inspected)
-    episode, oracles = query_episode(inspected), QUICK_ORACLES if inspected.quick else ORACLES
-    lines, paper = oracle_cosines(inspected, episode, oracles), paper_cosines(inspected.inputs.dataset.name)
+    episode = query_episode(inspected)
+    oracles = QUICK_ORACLES if inspected.quick else ORACLES
+    lines = oracle_cosines(inspected, episode, oracles)
+    paper = paper_cosines(inspected.inputs.dataset.name)
     rows: list[dict[str, Any]] = [
         {
             "weighting": name,
@@ -134,7 +138,8 @@ def figures(inspected: InspectedRun) -> list[Figure]:
 def draw(rows: Sequence[Mapping[str, Any]]) -> Any:
     """Draw bars in pairs: measured here, and in the paper."""
     drawing, axis = panels(7.2, 3.6)
-    places, both = np.arange(len(rows)), rows[0]["paper"] is not None
+    places = np.arange(len(rows))
+    both = rows[0]["paper"] is not None
     width = 0.38 if both else 0.6
     kinds = {"cosine": "here", "paper": "the paper"} if both else {"cosine": "here"}
     for number, (column, label) in enumerate(kinds.items()):

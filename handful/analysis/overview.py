@@ -87,10 +87,12 @@ def figures(inspected: InspectedRun) -> list[Figure]:
 def tell(inspected: InspectedRun) -> Story:
     """The story of one query in an episode."""
     episode = _episode(inspected)
-    reader, corpus = EpisodeReading(inspected, episode), inspected.inputs.dataset.corpus
+    reader = EpisodeReading(inspected, episode)
+    corpus = inspected.inputs.dataset.corpus
     document = inspected.document if inspected.document is not None else _telling(reader)
     weights = [reader.shaded(document, measure(document)).weights for measure in (reader.s, reader.t, reader.attention)]
-    names, split = corpus.classes, inspected.inputs.dataset.split
+    names = corpus.classes
+    split = inspected.inputs.dataset.split
     firsts = [int(episode.support[np.flatnonzero(episode.support_labels == i)[0]]) for i in range(len(episode.classes))]
     words = corpus.words(document)
     heaviest = _heaviest(words, weights[2]) if len(words) > MOST_QUERY_WORDS else list(range(len(words)))
@@ -132,7 +134,8 @@ def _episode(inspected: InspectedRun) -> Episode:
 
 def _telling(reader: EpisodeReading) -> int:
     """The query with the most uneven attention among those that fit and are classified correctly."""
-    episode, corpus = reader.episode, reader.inspected.inputs.dataset.corpus
+    episode = reader.episode
+    corpus = reader.inspected.inputs.dataset.corpus
     lengths = np.diff(corpus.offsets)[episode.query]
     fitting = (lengths >= FEWEST_WORDS) & (lengths <= MOST_QUERY_WORDS)
     right = reader.probabilities(episode.query).argmax(axis=1) == episode.query_labels
@@ -198,7 +201,8 @@ def _pool(axes: Any, story: Story, left: float, top: float, right: float, bottom
     _heading(axes, left + 10, top, "Source pool: texts seen in training", size)
     x, y = left + 10, top + 52.0
     for number, name in enumerate(story.pool_classes):
-        width, rest = text_width(name, SMALL) + 10, len(story.pool_classes) - number
+        width = text_width(name, SMALL) + 10
+        rest = len(story.pool_classes) - number
         room = right - 10 - x
         if y + 19 > bottom - 6 and room < width + 40 * (rest > 1):  # the last row leaves room for a number
             axes.text(x + 2, y, f"+ {rest}", fontsize=SMALL)
@@ -237,9 +241,11 @@ def _query(axes: Any, story: Story, top: float) -> float:
     rows = [
         ("s(x)", "from the source pool", story.s, COLOURS[0]),
         ("t(x)", "from the support set", story.t, COLOURS[1]),
-        ("attention", f"computed from both by {story.network}", story.attention, HEAVIEST),
+        ("attention", f"from both, by {story.network}", story.attention, HEAVIEST),
     ]
-    labels, tall, end = 150.0, 34.0, top + 38 + 3 * 54
+    labels = 150.0
+    tall = 34.0
+    end = top + 38 + 3 * 54
     _box(axes, 6, top, WIDTH - 6, end, INK, 0.04)
     axes.text(16, top + 17, "Query", fontsize=TITLE, weight="bold")
     axes.text(16, top + 31, "which class does it belong to?", fontsize=SMALL, alpha=0.75)
@@ -253,7 +259,8 @@ def _query(axes: Any, story: Story, top: float) -> float:
         axes.text(16, floor - 1, about, fontsize=SMALL, alpha=0.75)
         axes.plot([labels, WIDTH - 18], [floor, floor], color=INK, alpha=0.25, linewidth=0.8)
         for number, value in enumerate(values):
-            centre, high = labels + (number + 0.5) * step, tall * float(value) / max(float(values.max()), 1e-12)
+            centre = labels + (number + 0.5) * step
+            high = tall * float(value) / max(float(values.max()), 1e-12)
             axes.bar(centre, -high, min(34.0, 0.62 * step), bottom=floor, color=colour, alpha=0.85, linewidth=0)
             written = f"{value:.0%}" if name == "attention" else f"{value:.2f}"
             axes.text(centre, floor - high - 3, written, fontsize=7.5, ha="center")

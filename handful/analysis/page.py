@@ -97,7 +97,8 @@ def write_report(path: Path, inspected: InspectedRun, outcomes: Sequence[Analysi
 
 
 def _about(inspected: InspectedRun) -> str:
-    settings, split = inspected.settings, inspected.inputs.dataset.split
+    settings = inspected.settings
+    split = inspected.inputs.dataset.split
     episode = settings.episode
     return (
         f"A model ({inspected.method}, word vectors {inspected.vectors}) trained on {len(split.train)} classes of "

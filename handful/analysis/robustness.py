@@ -74,11 +74,13 @@ def measure_change(model: FewShotModel, texts: Texts, sampler: EpisodeSampler, e
 def _episode_change(
     model: FewShotModel, texts: Texts, sampler: EpisodeSampler, index: int, image: Ints
 ) -> tuple[float, float, float, float]:
-    episode, signature = sampler[index], model.settings.signature
+    episode = sampler[index]
+    signature = model.settings.signature
     attention, t, right = [], [], []
     for changed in (lambda part: part, lambda part: substitute(part, image)):
         support, queries = changed(texts.select(episode.support)), changed(texts.select(episode.query))
-        labels, classes = episode.support_labels, len(episode.classes)
+        labels = episode.support_labels
+        classes = len(episode.classes)
         task = model.fit(support, labels, episode.pool, classes, episode.training)
         attention.append(task.weights(queries))
         t.append(measure_signals(("t",), support, labels, classes, episode.pool, episode.training, queries, signature))
@@ -120,7 +122,8 @@ def figures(inspected: InspectedRun) -> list[Figure]:
     name = _estimator_name(inspected.settings.model.signature)
     rows = [{"model": inspected.name, "estimator": name, "episodes": episodes, **asdict(own)}]
     rows += estimator_changes(inspected.inputs, inspected.settings, inspected.seed, epochs, episodes, inspected.quiet)
-    spec, labels = inspected.settings.episode, [f"this run\n({name})", *(f"{row['estimator']}" for row in rows[1:])]
+    spec = inspected.settings.episode
+    labels = [f"this run\n({name})", *(f"{row['estimator']}" for row in rows[1:])]
     caption = (
         "Every word of the labelled texts and of the queries is replaced by another one that is equally frequent in the "
         "training texts, always by the same one: the words change, but the patterns stay. "

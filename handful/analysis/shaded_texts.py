@@ -98,7 +98,8 @@ class ShadedTable:
 
     def draw(self, width: float = 9.5) -> Any:
         """The table as a matplotlib figure, `width` inches wide."""
-        margin, names = 8.0, max([text_width(name, SIZE, bold=True) for name, _ in self.rows] + [40.0]) + 16
+        margin = 8.0
+        names = max([text_width(name, SIZE, bold=True) for name, _ in self.rows] + [40.0]) + 16
         column = (width * INCH - names - margin) / len(self.columns)
         heights = [max(_lines(cell.shown(), column - 14) for cell in cells) * LEADING + 10 for _, cells in self.rows]
         height = sum(heights) + 2.2 * LEADING
@@ -139,7 +140,9 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
 
 def flow(words: Sequence[str], size: float, width: float) -> Iterator[tuple[str, float, int, float]]:
     """Words broken into lines of this width: each with its distance from the left, its line and its own width."""
-    space, left, line = text_width("n", size), 0.0, 0
+    space = text_width("n", size)
+    left = 0.0
+    line = 0
     for word in words:
         own = text_width(word, size)
         if left and left + own > width:

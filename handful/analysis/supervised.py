@@ -61,7 +61,8 @@ def supervised_curve(inspected: InspectedRun, repetitions: int, most: int) -> li
     Within a task, each training set extends the previous one, and the test texts stay the same, so its numbers are comparable.
     """
     test = inspected.inputs.dataset.split.test
-    way, sizes = min(WAY, len(test)), [size for size in SIZES if size <= most]
+    way = min(WAY, len(test))
+    sizes = [size for size in SIZES if size <= most]
     found: dict[int, list[float]] = {}
     with progress_bar("Supervised networks", repetitions * sum(sizes), inspected.quiet) as bar:
         for number in range(repetitions):
@@ -137,7 +138,8 @@ def figures(inspected: InspectedRun) -> list[Figure]:
 def _sentences(
     inspected: InspectedRun, curve: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
-    way, last = curve[0]["examples"] // curve[0]["examples_a_class"], curve[-1]
+    way = curve[0]["examples"] // curve[0]["examples_a_class"]
+    last = curve[-1]
     yield (
         f"Accuracy on {way} classes of {data_title(inspected)} that the few-shot model was not trained on. The curve is an "
         "ordinary convolutional network on word vectors, trained from scratch on the given number of labelled texts per class: "
@@ -169,7 +171,8 @@ def draw(curve: Sequence[Mapping[str, Any]], lines: Sequence[Mapping[str, Any]])
     axis.fill_between(sizes, mean - deviation, mean + deviation, color=COLOURS[0], alpha=0.2, linewidth=0)
     axis.plot(sizes, mean, color=COLOURS[0], marker="o", label="supervised network")
     for number, line in reversed(list(enumerate(lines))):
-        value, look = 100 * line["accuracy"], {"color": COLOURS[3], "linestyle": DASHES[1 - number]}
+        value = 100 * line["accuracy"]
+        look = {"color": COLOURS[3], "linestyle": DASHES[1 - number]}
         axis.axhline(value, label=f"ours, {counted(line['examples_a_class'], 'text')} per class: {value:.1f} %", **look)
     axis.set_xscale("log")
     axis.set_xticks(sizes, [str(size) for size in sizes])

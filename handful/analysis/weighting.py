@@ -68,7 +68,8 @@ def episode_sentences(inspected: InspectedRun, episode: Episode) -> str:
 
 def deviations(inspected: InspectedRun, way: int, shot: int, queries: int) -> list[str]:
     """One sentence for each difference from the paper's episode."""
-    found, settings = [], inspected.settings
+    found = []
+    settings = inspected.settings
     if (way, shot) != (WAY, SHOT):
         found.append(f"The paper's task has {WAY} classes and {SHOT} labelled texts per class.")
     if queries < QUERIES:
@@ -84,8 +85,10 @@ def word_weights(inspected: InspectedRun, episode: Episode, texts: Texts) -> dic
 
     s(x) and t(x) follow the run's settings, and are divided by their sum over the text.
     """
-    support, signature = inspected.texts.select(episode.support), inspected.settings.model.signature
-    classes, labels = len(episode.classes), episode.support_labels
+    support = inspected.texts.select(episode.support)
+    signature = inspected.settings.model.signature
+    classes = len(episode.classes)
+    labels = episode.support_labels
     s, t = measure_signals(("s", "t"), support, labels, classes, episode.pool, episode.training, texts, signature).T
     signals = {"mean": np.ones_like(s), "s": s, "t": t}
     return {name: shares(values, texts) for name, values in signals.items()} | {"ours": inspected.task(episode).weights(texts)}

@@ -42,7 +42,7 @@ def function_words() -> frozenset[str]:
 
 
 def telling(word: str) -> bool:
-    """Whether a word can be informative about a class: no function word, punctuation, word ending or single letter."""
+    """Whether a word can be informative: it is not a function word, punctuation, a word ending or a single letter."""
     return len(word) > 1 and word[0].isalnum() and not set("'’") & set(word) and word not in function_words()
 
 
@@ -109,7 +109,8 @@ def _list_html(listed: Mapping[str, Sequence[str]], paper: Mapping[str, Sequence
 
 
 def _draw_list(listed: Mapping[str, Sequence[str]], paper: Mapping[str, Sequence[str]]) -> Any:
-    width, leading = (200.0 if paper else 140.0), 12.5
+    width = 200.0 if paper else 140.0
+    leading = 12.5
     lines = -(-len(listed) // ABREAST)
     room = (MOST + 2.4) * leading
     axes = sheet(width * ABREAST + 10, lines * room + 10)
@@ -120,7 +121,8 @@ def _draw_list(listed: Mapping[str, Sequence[str]], paper: Mapping[str, Sequence
         theirs = paper.get(name, ())
         for column, (mine, others) in enumerate([(words, theirs), (theirs, words)]):
             for rank, word in enumerate(mine, 1):
-                shown, weight = _short(word), "bold" if word in others else "normal"
+                shown = _short(word)
+                weight = "bold" if word in others else "normal"
                 colour = {"alpha": 0.62} if column and weight == "normal" else {}
                 axes.text(left + column * width / 2, top + 4 + rank * leading, shown, fontsize=SIZE, weight=weight, **colour)
     return axes.figure

@@ -1,1 +1,1 @@
-"""Files of any size: fitted, answered, scored, resumed, spread over workers."""
+"""A classifier applied to files of any size: fitting, predicting and scoring, resumable and distributed over workers."""

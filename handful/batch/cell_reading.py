@@ -1,4 +1,4 @@
-"""Texts and labels from the cells of a file for people: CSV, TSV or Excel.
+"""Texts and labels from the cells of CSV, TSV and Excel files.
 
 A cell may hold several labels, as a JSON list or with a separator, and formulas may be escaped.
 """
@@ -21,13 +21,13 @@ from ..errors import HandfulWarning, SettingError
 class CellReading:
     """How the cells of a file become texts and labels."""
 
-    escaped: bool = False  # formulas may be
-    lists: bool = False  # a cell that is a JSON list holds several labels
+    escaped: bool = False  # whether formulas may be escaped
+    lists: bool = False  # whether a JSON list in a cell is read as several labels
     separator: str | None = None  # between several labels
-    numbers: bool = False  # a label that is written as a number is one
+    numbers: bool = False  # whether a label that looks like a whole number is read as one
 
     def row(self, row: Row) -> Row:
-        """A row with its text and its label, or its list of labels."""
+        """The row with its text unescaped, and its label or list of labels parsed."""
         return row._replace(text=unescape_formula(row.text), label=self._label(row.label)) if self.escaped else row
 
     def _label(self, cell: Any) -> Any:
@@ -50,27 +50,27 @@ class CellReading:
 def find_cell_reading(
     source: Source, fitted: FittedClassifier | None, separator: str | None, cells: Sequence[Any] = ()
 ) -> CellReading:
-    """How the cells of a source are to be read for a classifier; for a fresh one, all label cells decide."""
+    """How to read the cells of a source: by the labels of the fitted classifier or, for a new one, by all label cells."""
     if separator == "":
-        raise SettingError("`label_separator` must not be empty: give one such as ;.")
+        raise SettingError("`label_separator` is empty: give a separator such as ;.")
     if not source.has_text_cells:
         if separator:
-            raise SettingError(f"{source.name} has lists where a text has several labels: leave `label_separator` out.")
+            raise SettingError(f"{source.name} stores several labels as lists, without a separator: remove `label_separator`.")
         return CellReading()
     if fitted is None:
         return CellReading(True, bool(separator) or _are_lists(cells), separator)
     several = fitted.label_format != "single"
     if separator and not several:
-        raise SettingError("This classifier gives one label per text: leave `label_separator` out.")
+        raise SettingError("This classifier gives one label per text, so labels need no separator: remove `label_separator`.")
     return CellReading(True, several, separator, fitted.classes.dtype.kind in "iu")
 
 
 def _are_lists(cells: Sequence[Any]) -> bool:
-    """Whether every cell is a JSON list of labels; a warning if only some are."""
+    """Whether every cell is a JSON list of labels; warns if only some are."""
     others = [cell for cell in cells if not isinstance(cell, str) or _json_list(cell) is None]
     if others and len(others) < len(cells):
         warnings.warn(
-            f"Some label cells are JSON lists, but {others[0]!r} is not a JSON list of labels: each cell counts as one label.",
+            f"Some label cells are JSON lists of labels, but {others[0]!r} is not, so each cell counts as one label.",
             HandfulWarning,
             stacklevel=4,
         )
@@ -78,7 +78,7 @@ def _are_lists(cells: Sequence[Any]) -> bool:
 
 
 def _json_list(cell: str) -> list[Any] | None:
-    """The strings or numbers of a JSON list."""
+    """The labels in a JSON list of strings or numbers; None if the cell is anything else."""
     try:
         labels = json.loads(cell) if cell.lstrip().startswith("[") else None
     except (ValueError, RecursionError):

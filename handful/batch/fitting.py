@@ -9,7 +9,7 @@ from typing import Any
 from ..classifier.estimator import FewShotClassifier
 from ..data.reader import Rows, Source, open_rows
 from ..errors import DataError
-from ..utils.bundle import is_bundle_name
+from ..utils.bundle import bundle_files
 from ..utils.paths import check_not_input
 from .cell_reading import find_cell_reading
 
@@ -22,13 +22,13 @@ def fit_file(
     label_separator: str | None = None,
     class_names: Source | str = "off",
 ) -> Rows:
-    """Let a classifier, a fresh one or one that knows examples, learn the labelled rows of a source; save it to a folder.
+    """Fit a new classifier to the labelled rows of a source, or add them to one that has examples; save it to a folder.
 
-    `class_names` describe classes in words: `auto` for the words of the labels themselves, or a source with a row for each
-    class, its label and its description.
+    `class_names` describes classes in words: `auto` uses the labels themselves, and a source has one row per class, with its
+    label and its description.
     """
-    if is_bundle_name(Path(source.path).name):
-        check_not_input(out / Path(source.path).name, [source.path])
+    for file in bundle_files(out):
+        check_not_input(file, [given.path for given in (source, class_names) if isinstance(given, Source)])
     with open_rows(source, labelled=True) as rows:
         read = list(rows)
     fitted = classifier.fitted_ if classifier.__sklearn_is_fitted__() else None
@@ -36,7 +36,7 @@ def fit_file(
     examples = [reading.row(row) for row in read]
     labels = [row.label for row in examples]
     if any(isinstance(label, list) for label in labels) or (fitted and fitted.label_format == "lists"):
-        labels = [label if isinstance(label, list) else [label] for label in labels]  # one that stands alone is a list of one
+        labels = [label if isinstance(label, list) else [label] for label in labels]  # a single label is a list of one
     texts = [row.text for row in examples]
     if class_names == "off":
         classifier.partial_fit(texts, labels)
@@ -47,12 +47,12 @@ def fit_file(
 
 
 def _class_names(given: Source | str, labels: Sequence[Any]) -> dict[Any, str] | list[str]:
-    """Words for classes: of the labels that are strings, or of the rows of a file."""
+    """Words that describe classes: the labels that are strings, or the rows of a file."""
     if isinstance(given, Source):
         with open_rows(given, labelled=True) as rows:
             return {row.label: row.text for row in rows}
     every = [label for own in labels for label in (own if isinstance(own, list) else [own])]
     words = sorted({label for label in every if isinstance(label, str)})
     if not words:
-        raise DataError("The labels are numbers, which describe nothing: give a file with a description of each class.")
+        raise DataError("The labels are numbers, so they do not describe the classes: give a file with their descriptions.")
     return words

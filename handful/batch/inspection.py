@@ -1,4 +1,4 @@
-"""What a saved classifier holds, and how well it does on its own examples."""
+"""The contents of a saved classifier, and its accuracy on its own examples."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a saved classifier holds; counts and accuracy only where its examples were kept."""
+    """The contents of a saved classifier; counts and accuracy are known only if its examples were kept."""
 
-    classes: dict[str, int | None]  # each with the number of its examples
-    labels: str  # one, or several, a text
+    classes: dict[str, int | None]  # the number of examples of each
+    labels: str  # `one` or `several` per text
     settings: dict[str, Any]
-    accuracy: float | None  # cross-validated, from two examples a class on
+    accuracy: float | None  # cross-validated, with at least two examples per class
     folds: int
 
 
 def inspect_model(model: SavedClassifier, quiet: bool = False) -> Inspection:
-    """Look into a saved classifier."""
+    """Summarise a saved classifier."""
     classifier = model.load()
-    examples, names = classifier.examples_, [str(label) for label in classifier.classes_.tolist()]
+    examples = classifier.examples_
+    names = [str(label) for label in classifier.classes_.tolist()]
     settings = {name: getattr(classifier, name) for name in ("vectors", "language", "max_words")}
     single = classifier.fitted_.label_format == "single"
     labels = "one" if single else "several"
@@ -43,17 +44,19 @@ def inspect_model(model: SavedClassifier, quiet: bool = False) -> Inspection:
 
 
 def cross_validate(fitted: FittedClassifier, examples: Examples, folds: int, quiet: bool = False) -> float:
-    """The share of its own examples that a classifier answers right when it has learned without their part of them."""
-    parts, right = _folds(examples.labels.values, folds), 0
-    for part in track(range(folds), "Cross-validating", folds, quiet):
-        rest, asked = (examples.select(np.flatnonzero(parts == part if left else parts != part)) for left in (False, True))
-        answers = fit_classifier(fitted.encoder.encoder, fitted.head, rest).predict(asked.texts)
-        right += int((answers == asked.labels.values).sum())
-    return right / len(examples.texts)
+    """The accuracy on the examples in each fold, of a classifier fitted to the other folds."""
+    fold_of = _folds(examples.labels.values, folds)
+    correct = 0
+    for fold in track(range(folds), "Cross-validating", folds, quiet):
+        rest = examples.select(np.flatnonzero(fold_of != fold))
+        tested = examples.select(np.flatnonzero(fold_of == fold))
+        answers = fit_classifier(fitted.encoder.encoder, fitted.head, rest).predict(tested.texts)
+        correct += int((answers == tested.labels.values).sum())
+    return correct / len(examples.texts)
 
 
 def _folds(labels: np.ndarray[Any, Any], folds: int) -> np.ndarray[Any, Any]:
-    """A fold for each example, so that the examples of a class are spread evenly."""
+    """A fold for each example, with the examples of each class spread evenly over the folds."""
     seen: Counter[Any] = Counter()
     parts = []
     for label in labels.tolist():

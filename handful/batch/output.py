@@ -1,7 +1,7 @@
-"""Formats of answers, and files of them that grow beside their place.
+"""Output formats for answers, and output files that can be resumed.
 
-A file appears in its place when it is complete. A note next to it says how far it is, and for which run, so that an interrupted
-run can be resumed.
+Answers are first written to a pending file next to the output, which replaces the output once it is complete. A note beside the
+pending file records how far it is and which run wrote it, so that an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from ..utils.files import remove_abandoned, write_json
 Cells = tuple[Any, ...]
 
 
-# The formats of answers
+# Output formats
 
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """The columns of the answers."""
+    """The columns of the output."""
 
-    kept: tuple[str, ...]
-    own: tuple[str, ...]
-    types: tuple[Any, ...] = ()  # of the columns that are kept, where the input says so, otherwise None
+    kept: tuple[str, ...]  # copied from the input
+    own: tuple[str, ...]  # added by the classifier
+    types: tuple[Any, ...] = ()  # of the kept columns; None if the input does not declare one
     labels: tuple[Any, ...] = ()
-    several: bool = False  # labels a text
+    several: bool = False  # whether a text can have several labels
     escape_formulas: bool = False  # in CSV and TSV
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All of them."""
+        """All columns, in order."""
         return (*self.kept, *self.own)
 
 
 class OutputFormat(Protocol):
-    """A format of answers: bytes that can be appended, and what is to be done when they are complete."""
+    """An output format: bytes to append, and a final step once they are complete."""
 
     def header(self) -> bytes:
-        """How a file begins."""
+        """The bytes at the beginning of a file."""
         ...
 
     def encode(self, rows: Sequence[Cells]) -> bytes:
-        """Some rows more."""
+        """Rows as bytes to append."""
         ...
 
     def finish(self, pending: Path, out: Path) -> None:
-        """Put the complete file in its place."""
+        """Turn the complete pending file into the output."""
         ...
 
 
@@ -109,7 +109,7 @@ class JsonLinesFormat(_Appended):
 
 
 class ParquetFormat:
-    """Parquet cannot be appended to: until it is complete, the answers are a stream of Arrow's messages."""
+    """Parquet, which cannot be appended to: until the answers are complete, they are a stream of Arrow messages."""
 
     def __init__(self, layout: ColumnLayout) -> None:
         try:
@@ -117,7 +117,8 @@ class ParquetFormat:
         except ImportError as error:
             raise MissingExtraError("Parquet", "files") from error
         self._arrow = pyarrow
-        label, share = pyarrow.array(_sound(list(layout.labels))).type, pyarrow.float64()
+        label = pyarrow.array(_sound(list(layout.labels))).type
+        share = pyarrow.float64()
         if layout.several:
             label, share = pyarrow.list_(label), pyarrow.list_(share)
         kept = [kind or pyarrow.string() for kind in layout.types]
@@ -162,7 +163,7 @@ OUTPUT_FORMATS: dict[str, Callable[[ColumnLayout], OutputFormat]] = {
 
 
 def output_format(out: Path | IO[bytes]) -> str:
-    """The format that the ending of a file says; CSV for a stream."""
+    """The format that a file's ending implies; CSV for a stream."""
     if not isinstance(out, Path):
         return "csv"
     form = ENDINGS.get(out.suffix.lower())
@@ -176,7 +177,7 @@ def output_format(out: Path | IO[bytes]) -> str:
 
 
 def as_text(value: Any) -> str:
-    """A value in a format that knows only text."""
+    """A value as text, for formats without types."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -192,15 +193,20 @@ def _sound(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-# Files that grow beside their place
+# Pending files
+
+
+def pending_paths(out: Path) -> tuple[Path, Path]:
+    """The pending file of an output, and the note beside it."""
+    return out.with_name(f".{out.name}.pending"), out.with_name(f".{out.name}.pending.json")
 
 
 class PendingFile:
-    """A file that grows beside its place; `rows` and bytes of it that are safe are noted after every addition."""
+    """A file next to the output that replaces it once complete; a note records the `rows` and bytes that are safely on disk."""
 
     def __init__(self, out: Path, sheet: OutputFormat, run: str | None) -> None:
         self._out, self._sheet, self._run = out, sheet, run
-        self._path, self._note = (out.with_name(f".{out.name}.{ending}") for ending in ("pending", "pending.json"))
+        self._path, self._note = pending_paths(out)
         self._stream = self._open()
         self._locked = _lock(self._stream, self._path, out)
         self.rows = 0
@@ -214,7 +220,7 @@ class PendingFile:
             raise OSError(error.errno, error.strerror, str(self._out)) from error
 
     def begin(self) -> None:
-        """Keep what an earlier run of the same kind left, or write the header."""
+        """Continue after the rows that an interrupted run of the same kind wrote, or write the header."""
         self.rows, size = self._progress()
         self._stream.seek(size)
         self._stream.truncate()
@@ -222,7 +228,7 @@ class PendingFile:
             self.add(self._sheet.header(), 0)
 
     def _progress(self) -> tuple[int, int]:
-        """Rows and bytes that an earlier run of the same kind left, or none."""
+        """The numbers of rows and bytes that an interrupted run of the same kind wrote; zeros if there is none."""
         try:
             note = json.loads(self._note.read_bytes())
             rows, size = int(note["rows"]), int(note["bytes"])
@@ -232,7 +238,7 @@ class PendingFile:
         return (rows, size) if fits else (0, 0)
 
     def add(self, content: bytes, rows: int) -> None:
-        """Append some rows, and note it once they are on the disk."""
+        """Append some rows, and record them in the note once they are on disk."""
         self._stream.write(content)
         self._stream.flush()
         os.fsync(self._stream.fileno())
@@ -242,13 +248,13 @@ class PendingFile:
 
     @property
     def can_be_resumed(self) -> bool:
-        """Whether there is anything that another run could use."""
+        """Whether there are rows that another run could keep."""
         return self._run is not None and self.rows > 0
 
     def close(self, whole: bool) -> None:
-        """Put the file in its place if it is whole; otherwise leave it for the next run, if it can use it."""
+        """Turn the file into the output if it is whole; otherwise keep it if another run can resume it."""
         if not self._locked:
-            self._stream.close()  # where files cannot be locked, those that are open cannot be moved
+            self._stream.close()  # a system without these locks cannot move an open file either
         try:
             if whole:
                 self._sheet.finish(self._path, self._out)
@@ -269,7 +275,7 @@ class OutputStream:
         self.add(sheet.header(), 0)
 
     def add(self, content: bytes, rows: int) -> None:
-        """Write some rows."""
+        """Write some rows to the stream."""
         self._stream.write(content)
         self._stream.flush()
         self.rows += rows
@@ -277,25 +283,26 @@ class OutputStream:
 
 @contextmanager
 def destination(out: Path | IO[bytes], sheet: OutputFormat, run: str | None) -> Iterator[PendingFile | OutputStream]:
-    """Where answers are written to: a stream, or a file that the same run can resume."""
+    """The destination of the answers: a stream, or a file that the same run can resume."""
     if not isinstance(out, Path):
         yield OutputStream(out, sheet)
         return
-    pending, whole = PendingFile(out, sheet, run), False
+    pending = PendingFile(out, sheet, run)
+    whole = False
     try:
         pending.begin()
         yield pending
         whole = True
     except KeyboardInterrupt as interrupt:
         if pending.can_be_resumed:
-            interrupt.add_note(f"{pending.rows:,} texts are answered: the same command resumes after them.")
+            interrupt.add_note(f"{pending.rows:,} texts are answered: run the same command again to resume after them.")
         raise
     finally:
         pending.close(whole)
 
 
 def _lock(stream: IO[bytes], path: Path, out: Path) -> bool:
-    """Keep the file to this run for as long as it is open; False where the system has no such locks."""
+    """Reserve the file for this run as long as it is open; returns False if the system has no such locks."""
     try:
         import fcntl
     except ImportError:

@@ -1,6 +1,6 @@
-"""Answers to files of any size: read, spread over workers, and written in order as they come.
+"""Predictions for files of any size: rows are read in batches, distributed over workers, and written in order.
 
-A run is known by its input, classifier and options, so that an interrupted one is resumed and ends with the same
+A run is identified by its input, classifier and options, so that an interrupted run can be resumed, and ends with the same
 bytes.
 """
 
@@ -23,42 +23,42 @@ from ..errors import DataError
 from ..utils.parallel import Failure, Workers, dependable_map
 from ..utils.paths import check_not_input
 from ..utils.progress import progress_bar
-from .output import OUTPUT_FORMATS, Cells, ColumnLayout, destination, output_format
+from .output import OUTPUT_FORMATS, Cells, ColumnLayout, destination, output_format, pending_paths
 
 if TYPE_CHECKING:
     from ..classifier.estimator import FewShotClassifier
 from .saved import SavedClassifier
 
-BATCH_ROWS = 2_000  # rows
-BATCH_CHARACTERS = 4_000_000  # ends a batch of long rows: bounds memory
-MOST_AHEAD = 128  # batches read but not written: more workers than this would wait for the reading anyway
+BATCH_ROWS = 2_000
+BATCH_CHARACTERS = 4_000_000  # ends a batch of long rows early, to bound memory
+MOST_AHEAD = 128  # batches read but not yet written: more workers than this would wait for the reader anyway
 DIGITS = 6  # of a probability
 
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What to write of each row."""
+    """What to write for each row."""
 
-    probabilities: bool = False  # of all classes, not of the answer alone
-    keep: bool = False  # the columns of the input too
-    reject_below: float | None = None  # no label where its probability is below
-    threshold: float | None = None  # of several labels, those whose probability is above; by default what was learned
-    escape_formulas: bool = False  # a single quote before cells of CSV and TSV that a spreadsheet would run
+    probabilities: bool = False  # of all classes, not only of the answer
+    keep: bool = False  # the input columns too
+    reject_below: float | None = None  # no label if its probability is lower
+    threshold: float | None = None  # with several labels, the probability that a label needs; by default as learned
+    escape_formulas: bool = False  # put a single quote before CSV and TSV cells that a spreadsheet would run
 
 
 @dataclass(frozen=True)
 class PredictionSummary:
-    """What was done: texts answered, those of them by an earlier run, and broken rows left out."""
+    """The numbers of rows answered, in total and by an earlier run, and of broken rows skipped."""
 
     rows: int
     resumed: int
     skipped: int
-    problem: str  # the first of the broken rows
-    cut: int  # texts answered now of which only the first words were read
+    problem: str  # with the first broken row
+    cut: int  # texts answered by this run of which only the first words were read
 
 
 class AnsweredBatch(NamedTuple):
-    """The cells of some texts, and how many of the texts are longer than what was read of them."""
+    """The answer cells of some texts, and the number of texts of which only the first words were read."""
 
     cells: list[Cells]
     cut: int
@@ -68,11 +68,12 @@ class AnsweredBatch(NamedTuple):
 
 
 def answer_cells(model: SavedClassifier, options: OutputOptions, _number: int, texts: Sequence[str]) -> AnsweredBatch:
-    """The label of each text and its probability, and that of each class if wanted; of several labels, lists."""
+    """The label of each text with its probability (lists, with several labels per text), and all probabilities if wanted."""
     fitted = model.load().fitted_
     scores, cut = fitted.scores_and_cut(texts)
     found = fitted.probabilities(scores)  # (texts, classes)
-    labels, shares = fitted.classes.tolist(), found.round(DIGITS).tolist()
+    labels = fitted.classes.tolist()
+    shares = found.round(DIGITS).tolist()
     chosen = [
         row.nonzero()[0]
         for row in fitted.choose(found, options.threshold if options.reject_below is None else options.reject_below)
@@ -90,7 +91,7 @@ def answer_cells(model: SavedClassifier, options: OutputOptions, _number: int, t
 
 
 def batches_of(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Some thousand rows at a time, fewer where they are long; always the same ones, wherever reading begins."""
+    """Batches of up to BATCH_ROWS rows, fewer if they are long."""
     batch: list[Row] = []
     characters = 0
     for row in rows:
@@ -106,16 +107,20 @@ def batches_of(rows: Iterable[Row]) -> Iterator[list[Row]]:
 def answered(
     batches: Iterator[list[Row]], answer: Callable[[int, list[str]], AnsweredBatch], workers: Workers
 ) -> Iterator[tuple[list[Row], AnsweredBatch]]:
-    """Each batch with its answers, in order; at most MOST_AHEAD batches are read before the first one is given."""
-    held, ready, problems = dict[int, list[Row]](), dict[int, AnsweredBatch](), list[Exception]()
-    source, following, ended = enumerate(batches), 0, False
+    """Each batch with its answers, in order; at most MOST_AHEAD batches are held at a time."""
+    held: dict[int, list[Row]] = {}
+    ready: dict[int, AnsweredBatch] = {}
+    problems: list[Exception] = []
+    source = enumerate(batches)
+    following = 0
+    ended = False
 
     def draw() -> Iterator[tuple[int, list[str]]]:
         nonlocal ended
         while len(held) < MOST_AHEAD:
             try:
                 number, batch = next(source, (-1, []))
-            except Exception as error:  # not of a worker, and not to be tried again
+            except Exception as error:  # from reading, not from a worker: retrying would not help
                 problems.append(error)
                 batch = []
             if not batch:
@@ -128,7 +133,7 @@ def answered(
         for (number, _), outcome in dependable_map(answer, draw(), workers):
             if isinstance(outcome, Failure):
                 first, last = held[number][0].number, held[number][-1].number
-                raise DataError(f"Lines {first} to {last} got no answers: {outcome.reason}")
+                raise DataError(f"Lines {first} to {last} could not be answered: {outcome.reason}")
             ready[number] = outcome
             while following in ready:
                 yield held.pop(following), ready.pop(following)
@@ -146,13 +151,15 @@ def predict_file(
     workers: Workers | None = None,
     quiet: bool = False,
 ) -> PredictionSummary:
-    """Answer every row of the source, into a file, of the format that its ending says, or into an open stream."""
-    options, workers = options or OutputOptions(), workers or Workers()
+    """Answer every row of the source; write to a file, whose ending gives the format, or to an open stream."""
+    options = options or OutputOptions()
+    workers = workers or Workers()
     form = form or output_format(out)
     if isinstance(out, Path):
-        check_not_input(out, [source.path])
+        for path in (out, *pending_paths(out)):
+            check_not_input(path, [source.path, *model.files])
     classifier = model.load()
-    classifier.predict([], options.reject_below, options.threshold)  # says what is wrong with it before any work
+    classifier.predict([], options.reject_below, options.threshold)  # raises an error about bad options before any work
     with open_rows(source, whole=options.keep) as rows:
         sheet = OUTPUT_FORMATS[form](_layout(rows, classifier, options))
         run = _run_digest(source, model, options, form) if isinstance(out, Path) else None
@@ -186,19 +193,19 @@ def _free_name(name: str, taken: Sequence[str]) -> str:
 
 @contextmanager
 def _predicting(rows: Rows, before: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """A bar with the rate and the time left."""
+    """A progress bar with the rate and the time left."""
     start = time.monotonic()
     with progress_bar("Predicting", rows.total, quiet) as bar:
 
         def report(written: int) -> None:
             rate = (written - before) / max(time.monotonic() - start, 1e-9)
-            bar.update(rows.done, f"{written:,} texts, {rate:,.0f} a second")
+            bar.update(rows.done, f"{written:,} texts, {rate:,.0f} per second")
 
         yield report
 
 
 def _run_digest(source: Source, model: SavedClassifier, options: OutputOptions, form: str) -> str | None:
-    """The same for a run that would write the same; None where the input cannot be read again."""
+    """A digest that is equal for runs that would write the same bytes; None if the input cannot be read again."""
     known = identity(source)
     if known is None:
         return None

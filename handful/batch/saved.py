@@ -1,4 +1,4 @@
-"""A saved classifier by its path, read once per process."""
+"""A saved classifier identified by its path, read once per process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..classifier.storage import classifier_digest
 from ..errors import ModelError
+from ..utils.bundle import bundle_files
 
 if TYPE_CHECKING:
     from ..classifier.estimator import FewShotClassifier
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SavedClassifier:
-    """A saved classifier by its path, so that a worker reads it once, and a worker on another machine from there."""
+    """A saved classifier identified by its path, so that each worker, even on another machine, reads it once."""
 
     folder: str
     vectors: str | None
@@ -24,10 +25,15 @@ class SavedClassifier:
 
     @classmethod
     def at(cls, folder: Path, vectors: str | None = None) -> SavedClassifier:
-        """The classifier in a folder; `vectors` names the word vectors where it was fitted with a file."""
+        """The classifier in a folder; `vectors` names the word vectors if it was fitted with a file of them."""
         place = str(folder.absolute())
         _load.cache_clear()
         return cls(place, vectors, _load(place, vectors)[1])
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of the classifier, without others in its folder."""
+        return bundle_files(Path(self.folder))
 
     def load(self) -> FewShotClassifier:
         """The classifier itself."""
@@ -35,13 +41,13 @@ class SavedClassifier:
             classifier, digest = _load(self.folder, self.vectors)
             if digest == self.digest:
                 return classifier
-            _load.cache_clear()  # it was written again since this process read it
-        raise ModelError(f"{self.folder} is not the same for every worker: put the classifier where all of them see it.")
+            _load.cache_clear()  # it was replaced after this process read it
+        raise ModelError(f"{self.folder} differs between workers: put the classifier in a folder that all of them share.")
 
 
 @lru_cache(maxsize=1)
 def _load(folder: str, vectors: str | None) -> tuple[FewShotClassifier, str]:
-    """A classifier, read once per process, and the digest of the version that was read."""
+    """A classifier, read once per process, with the digest of the version that was read."""
     from ..classifier.estimator import FewShotClassifier
 
     while True:

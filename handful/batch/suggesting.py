@@ -1,4 +1,4 @@
-"""The texts of a file to label next."""
+"""Texts of a file to label next."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .scoring import _tracked
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A text to label, with what the classifier would answer now."""
+    """A text to label, with the classifier's current answer."""
 
-    row: int  # the line it begins at
+    row: int  # the line at which it begins
     text: str
     label: Any
     probability: Any
 
 
 def suggest_rows(model: SavedClassifier, source: Source, n: int = 10, quiet: bool = False) -> tuple[list[Suggestion], Rows]:
-    """The n rows of a source to label next: the same as `suggest` gives for all texts, of which only a sample is kept."""
+    """The n rows of a source to label next, as `suggest` chooses them; of a long source, only a sample is kept in memory."""
     classifier = model.load()
     with open_rows(source) as rows:
         candidates = even_sample((row for batch in _tracked(rows, "Looking", quiet) for row in batch), max(CANDIDATES, n))

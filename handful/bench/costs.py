@@ -56,7 +56,8 @@ def _from_past(cell: Cell, past: dict[tuple[Any, ...], list[float]]) -> Estimate
 
 def _from_table(cell: Cell) -> Estimate | None:
     """Interpolate between short and long texts by the number of words; cost is proportional to the number of episodes."""
-    table, training = read_costs(), cell.settings.training
+    table = read_costs()
+    training = cell.settings.training
     episode = table["presets"].get(cell.preset)
     if not episode:
         return None

@@ -37,7 +37,9 @@ def _leaves(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def first_form(settings: RunSettings) -> dict[str, Any]:
     """Settings in their original sections and with their original names, so that the folders of cells keep their names."""
-    former, form, values = {new: old for old, new in RENAMED.items()}, dict[str, Any](), settings_to_flat(settings)
+    former = {new: old for old, new in RENAMED.items()}
+    form = dict[str, Any]()
+    values = settings_to_flat(settings)
     for name, setting in flat_settings(RunSettings).items():
         place = form
         for section in setting.path[:-1]:

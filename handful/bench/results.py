@@ -98,7 +98,10 @@ def append_result(path: Path, result: CellResult) -> None:
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[bool]:
-    """A lock between processes, even on several machines, that ends with its process; without `wait`, yields if it is free."""
+    """A lock between processes, even on several machines, released when its process ends.
+
+    Without `wait`, it yields at once whether the lock was free.
+    """
     try:
         from filelock import FileLock, Timeout
     except ImportError as error:

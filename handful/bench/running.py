@@ -50,13 +50,16 @@ def run_cell(cell: Cell, runs: Path, wait: bool = False) -> CellResult | None:
 
 
 def _measure(cell: Cell, folder: Path, runs: Path) -> CellResult:
-    settings, begun, start = cell.settings, _epochs(folder), time.perf_counter()
+    settings = cell.settings
+    begun = _epochs(folder)
+    start = time.perf_counter()
     _forget_peak_memory()
     inputs = shared_data(settings)
     if not (folder / MODEL).exists():
         train_run(settings, folder, inputs, quiet=True)
     tested = evaluate_run(folder, episodes=cell.test_episodes, inputs=inputs, quiet=True)
-    seconds, memory = time.perf_counter() - start, _peak_memory()
+    seconds = time.perf_counter() - start
+    memory = _peak_memory()
     _save_array(folder / ACCURACIES, tested.accuracies)
     rival = _rival_accuracies(cell, runs)
     gain = None if rival is None else paired_difference(tested.accuracies, rival)
@@ -210,7 +213,8 @@ def _data_loader() -> Callable[[Cell], object]:
 
 def _sort_out(cells: Iterable[Cell], need: Callable[[Cell], object]) -> tuple[list[Cell], list[CellReport]]:
     """The cells that can be run, and one report for each reason why others cannot."""
-    ready, refused = [], dict[str, list[Cell]]()
+    ready = []
+    refused = dict[str, list[Cell]]()
     for cell in cells:
         try:
             need(cell)

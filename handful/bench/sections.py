@@ -80,7 +80,7 @@ def _notes(table: ResultTable) -> list[str]:
 
 
 def _data_note(data: str) -> str:
-    """What a reader must know about data that is compared with the paper's figures."""
+    """A note on how data differs from the paper's."""
     if whole_of(data) != data:
         return f"{data}: {known_datasets()[data].note} The paper's figures are for the whole {whole_of(data)}."
     return f"{data}: tokenized again, so the texts are not exactly the paper's." if data == REBUILT else ""
@@ -159,7 +159,8 @@ class _Accuracies:
         return _mean_lead(min((each for each in complete if each), key=mean, default=[]))
 
     def _lead(self, column: Column, rivals: Sequence[str]) -> float | None:
-        ours, others = self.value(OUR, column), [self.value(rival, column) for rival in rivals]
+        ours = self.value(OUR, column)
+        others = [self.value(rival, column) for rival in rivals]
         known = [other for other in others if other is not None]
         return None if ours is None or not known else ours - max(known)
 

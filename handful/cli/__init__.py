@@ -24,7 +24,7 @@ def main() -> None:
     handful demo                                        see it work
     handful fit examples.csv --out triage               a classifier from a few labelled texts
     handful predict triage inbox.csv --out answers.csv  answer a file of any size
-    handful explain triage "the parcel never came"      see which words counted
+    handful explain triage "the parcel never came"      see which words mattered
     handful datasets get reuters                        fetch a benchmark's data
     handful train --data reuters --out runs/reuters     meta-train the attention generator
     handful evaluate runs/reuters --json                test it on unseen classes

@@ -83,7 +83,8 @@ def benchmark(
         spoken = printable(f"{plan}\n{plan.summary(machines * workers)}")
         click.echo("\n".join(map(json.dumps, plan.rows())) if as_json else spoken)
         return
-    budget, failed = parse_duration(time_budget) if time_budget else None, False
+    budget = parse_duration(time_budget) if time_budget else None
+    failed = False
     for report in run_grid(cells, out, runs, Workers(workers, backend, address), budget, quiet):
         failed |= report.failed
         say(report, err=report.failed)

@@ -1,4 +1,4 @@
-"""What the commands share."""
+"""Parts shared by all commands: errors, warnings, exit codes, options and tables."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from ..utils.paths import DATA_VARIABLE
 from ..utils.terminal import console, one_line, printable
 
 QUOTES = "'\""
-INTERRUPTED, PIPE_CLOSED = 130, 141  # exit codes: 128 and the number of the signal
+INTERRUPTED, PIPE_CLOSED = 130, 141  # exit codes: 128 plus the number of the signal
 
-
-# What the library calls otherwise than the command line does, where an option is not the argument's own name
+# Options for arguments of the library that the command line names differently
 OPTIONS = {"`processes`": "--workers", "`n`": "--n", "`skip_broken=True`": "--on-error skip"}
 
 
 class Command(click.Command):
-    """Its errors and warnings name options where the library names arguments; a warning is one line."""
+    """A command whose errors and warnings name options instead of arguments; each warning is one line."""
 
     def invoke(self, context: click.Context) -> Any:
         parameters = self.get_params(context)
@@ -40,13 +39,13 @@ class Command(click.Command):
 
 
 class Commands(click.Group):
-    """Commands of one kind."""
+    """A group of related commands."""
 
     command_class = Command
 
 
 class Group(Commands):
-    """Turns errors into one line and exit code 2, Ctrl-C and closed pipes into their exit codes."""
+    """The group of all commands. Errors become one line and exit code 2; Ctrl-C and closed pipes become their exit codes."""
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         _open_closed_streams()
@@ -61,7 +60,7 @@ class Group(Commands):
         except OSError as error:
             if error.errno != EPIPE:
                 raise
-            _discard_output()  # whoever read it has gone
+            _discard_output()  # its reader is gone
             context.exit(PIPE_CLOSED)
 
     def _invoke_with_sentences(self, context: click.Context) -> Any:
@@ -77,12 +76,12 @@ class Group(Commands):
             if error.errno == EPIPE:
                 raise
             place = f"{error.filename}: " if error.filename else ""
-            say(f"Error: {place}{error.strerror or error}: check the place, its rights and its free space.", err=True)
+            say(f"Error: {place}{error.strerror or error}: check the path, its permissions and the free space.", err=True)
             context.exit(2)
 
 
 def _open_closed_streams() -> None:
-    """Python has no stream where a descriptor is closed (`>&-`): nothing is there to be read, and what is written is lost."""
+    """Replace streams that were closed before the start (`>&-`) by empty ones; anything written to them is lost."""
     sys.stdin, sys.stdout, sys.stderr = (
         stream or open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - for as long as the process runs
         for stream, mode in ((sys.stdin, "r"), (sys.stdout, "w"), (sys.stderr, "w"))
@@ -90,14 +89,14 @@ def _open_closed_streams() -> None:
 
 
 def _discard_output() -> None:
-    """Let Python flush what is left, when it ends, to where it can."""
+    """Redirect the output to nowhere, so that Python can still flush it when it exits."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())
 
 
 def with_options(text: str, parameters: Sequence[click.Parameter]) -> str:
-    """A sentence in which options stand for arguments: `reject_below` is --reject-below; other names stay as they are."""
+    """A message with options in place of arguments, such as --reject-below for `reject_below`; other names stay as they are."""
     known = {parameter.name: parameter.opts[0] for parameter in parameters if isinstance(parameter, click.Option)}
 
     def option(match: re.Match[str]) -> str:
@@ -112,7 +111,7 @@ def with_options(text: str, parameters: Sequence[click.Parameter]) -> str:
 
 @contextmanager
 def _warnings_as_lines(worded: Callable[[str], str]) -> Iterator[None]:
-    """Handful's own warnings as one line each."""
+    """Print each of Handful's own warnings as one line."""
     with warnings.catch_warnings():
         show: Callable[..., None] = warnings.showwarning
 
@@ -128,12 +127,12 @@ def _warnings_as_lines(worded: Callable[[str], str]) -> Iterator[None]:
 
 
 def say(text: object, err: bool = False) -> None:
-    """A line for people, with nothing in it that a terminal would obey."""
+    """Print a line for people, without characters that would control the terminal."""
     click.echo(one_line(text), err=err)
 
 
 class _Terminal:
-    """Shows data in UTF-8 to people."""
+    """A binary stream that shows UTF-8 data on a terminal."""
 
     def write(self, content: bytes) -> None:
         sys.stdout.write(printable(content.decode("utf-8", "replace")))
@@ -143,19 +142,19 @@ class _Terminal:
 
 
 def standard_output() -> IO[bytes]:
-    """Where data is printed: as it is, except for what a terminal would obey, if it is one."""
+    """The stream for data: unchanged, or on a terminal without characters that would control it."""
     return cast("IO[bytes]", _Terminal()) if sys.stdout.isatty() else sys.stdout.buffer
 
 
 def print_data(content: bytes) -> None:
-    """Data for standard output."""
+    """Print data to standard output."""
     output = standard_output()
     output.write(content)
     output.flush()
 
 
 def options_of(*options: Callable[..., Any]) -> Callable[..., Any]:
-    """Several options as one decorator, in the order they are written."""
+    """Several options as one decorator, in the order given."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
@@ -172,7 +171,7 @@ def names_of(_: click.Context, __: click.Parameter, text: str) -> tuple[str, ...
 
 @contextmanager
 def _data_folder(folder: Path) -> Iterator[None]:
-    """For the time of a command; in the environment, so that worker processes have it too."""
+    """Set the data folder while a command runs, in the environment, so that worker processes have it too."""
     before = os.environ.get(DATA_VARIABLE)
     os.environ[DATA_VARIABLE] = str(folder)
     try:
@@ -193,30 +192,30 @@ data_dir_option = click.option(
     type=click.Path(path_type=Path),
     expose_value=False,
     callback=_use_data_folder,
-    help="Folder of data sets; by default HANDFUL_DATA, or else one in the user's cache.",
+    help="Folder of data sets; by default HANDFUL_DATA, or else a folder in the user's cache.",
 )
 
 
 def _as_delimiter(_: click.Context, __: click.Parameter, written: str | None) -> str | None:
-    """A tab is hard to type."""
+    r"""The delimiter, with `tab` or `\t` for a tab, which is hard to type."""
     return "\t" if written in ("\\t", "tab") else written
 
 
 reading_options = options_of(
-    click.option("--text", help="The column of the texts, if it is not obvious."),
+    click.option("--text", help="Column of the texts, if it is not obvious."),
     click.option(
-        "--format", "form", help="csv, tsv, jsonl, parquet, xlsx or txt (one text per line), if the ending is another."
+        "--format",
+        "form",
+        help="File format, if the ending does not tell: csv, tsv, jsonl, parquet, xlsx or txt (one text per line).",
     ),
-    click.option(
-        "--delimiter", callback=_as_delimiter, help="What separates the fields of CSV, such as ; or tab, if it is not found."
-    ),
+    click.option("--delimiter", callback=_as_delimiter, help="Delimiter of a CSV file, such as ; or tab; detected by default."),
     click.option("--encoding", help="Encoding of a text file that is not in UTF-8, such as windows-1252."),
 )
-label_option = click.option("--label", help="The column of the labels, if it is not obvious.")
+label_option = click.option("--label", help="Column of the labels, if it is not obvious.")
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table for people: as wide as it needs, so that nothing is cut; numbers to the right."""
+    """Print a table as wide as its contents, so that nothing is cut off; numbers are aligned to the right."""
     from rich.table import Table
     from rich.text import Text
 

@@ -59,7 +59,7 @@ def get(name: str, **options: Any) -> None:
     from ..data.fetching import get_dataset
 
     path = get_dataset(name, **options)
-    say(f"{path}: compare it with what it should be by handful datasets check {name}.")
+    say(f"{path}: created; compare it with the published figures with handful datasets check {name}.")
 
 
 @datasets.command()

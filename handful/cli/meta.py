@@ -38,7 +38,7 @@ def _list_presets(context: click.Context, _: click.Parameter, wanted: bool) -> N
 )
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@click.option("--quiet", is_flag=True, help="Show no progress: neither a bar nor, without a terminal, lines.")
+@click.option("--quiet", is_flag=True, help="Show no progress: neither a bar nor, if there is no terminal, lines.")
 @click.pass_context
 def train(context: click.Context, /, preset: str | None, out: Path, as_json: bool, quiet: bool, **options: Any) -> None:
     """Meta-train on the training classes of a corpus, with early stopping on its validation classes.

@@ -31,7 +31,8 @@ class SettingsCommand(Command):
 
 def setting_option(name: str, setting: Setting) -> click.Option:
     """A setting as an option; its choices are checked with the settings, so that the error is one sentence like all others."""
-    title, help_text = "--" + name.replace("_", "-"), setting.help
+    title = "--" + name.replace("_", "-")
+    help_text = setting.help
     if setting.hint is bool:
         return click.Option([title], is_flag=True, default=setting.default, help=help_text)
     default = ",".join(setting.default) if setting.several else setting.default

@@ -16,7 +16,7 @@ from .text_tables import ParsedFile, ParsedRow
 
 ROWS_AT_ONCE = 1000
 LARGEST_WORKBOOK = 1 << 29  # bytes that a workbook may unpack to
-LAST_ROW, LAST_COLUMN = 1 << 20, 1 << 14  # Excel's limits: cells that a file claims to have beyond them are not read
+LAST_ROW, LAST_COLUMN = 1 << 20, 1 << 14  # Excel's limits: cells beyond them, which a file may claim to have, are not read
 
 
 def _seekable(raw: IO[bytes]) -> IO[bytes]:
@@ -34,7 +34,8 @@ def parquet_table(raw: IO[bytes], name: str) -> ParsedFile:
         file = ParquetFile(_seekable(raw))
     except (ArrowException, OSError) as error:
         raise DataError(f"{name} is not a Parquet file ({error}): download or create it again.") from error
-    schema, number = file.schema_arrow, count(1)
+    schema = file.schema_arrow
+    number = count(1)
 
     def records(wanted: Sequence[str]) -> Iterator[ParsedRow]:
         try:
@@ -62,7 +63,8 @@ def excel_table(raw: IO[bytes], name: str) -> ParsedFile:
 
     def records(wanted: Sequence[str]) -> Iterator[ParsedRow]:
         chosen = [next(place for place, column in places.items() if column == name) for name in wanted]
-        rows, number = sheet.iter_rows(2, LAST_ROW, 1, max(places) + 1, values_only=True), count(2)
+        rows = sheet.iter_rows(2, LAST_ROW, 1, max(places) + 1, values_only=True)
+        number = count(2)
         with _excel_errors(name):
             while batch := _batch(rows):
                 numbered = ((next(number), row) for row in batch)

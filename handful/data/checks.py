@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import DataError
 
-NAMED = 3  # mistakes of one kind that a warning lists; the others are only counted
+NAMED = 3  # how many mistakes of one kind a warning lists; the others are only counted
 
 
 def check_examples(texts: Sequence[str], labels: Sequence[Any]) -> list[str]:

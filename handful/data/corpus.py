@@ -11,7 +11,7 @@ import numpy as np
 from ..utils.functional import Floats, Ints, Offsets
 from .text import Vocabulary, words_of
 
-MAX_WORDS = 500  # of a text that are kept
+MAX_WORDS = 500  # kept of each text
 FARTHEST = 40  # words: larger distances from an entity all count as this one
 
 
@@ -149,12 +149,14 @@ def make_corpus(
     >>> corpus.classes, corpus.words(1)
     (('yes', 'no'), ['bad', 'food'])
     """
-    vocabulary, names = Vocabulary(), Vocabulary(list(classes))
+    vocabulary = Vocabulary()
+    names = Vocabulary(list(classes))
     documents = [vocabulary.ids(words_of(text, max_words)) for text in texts]
     offsets = np.concatenate([[0], np.cumsum([len(document) for document in documents])]).astype(np.int64)
     ids = np.concatenate(documents) if documents else np.empty(0, np.int64)
     spans = entities or [()] * len(documents)
     positions = [entity_positions(len(document), spans[i]) for i, document in enumerate(documents)]
     together = np.concatenate(positions) if positions else np.empty((0, 0), np.int64)
-    numbers, written = names.ids(labels), tuple(names.words)
+    numbers = names.ids(labels)
+    written = tuple(names.words)
     return Corpus(ids, offsets, numbers, written, written, vocabulary, together)

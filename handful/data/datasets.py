@@ -75,7 +75,8 @@ def read_corpus(path: str | Path, max_words: int = MAX_WORDS, skip_empty: bool =
     In JSON and Parquet files, a text may be a list of words, and may have a `head` and a `tail`.
     """
     path = Path(path)
-    examples, empty = [], 0
+    examples = []
+    empty = 0
     for example in read_examples(corpus_source(path, **reading)):
         if example.words:
             examples.append(example)

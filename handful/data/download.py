@@ -83,7 +83,8 @@ def _receipt_file(path: Path) -> Path:
 
 
 def _receipt(path: Path, url: str, quiet: bool) -> Receipt:
-    digest, size = hashlib.sha256(), path.stat().st_size
+    digest = hashlib.sha256()
+    size = path.stat().st_size
     with path.open("rb") as stream, progress_bar(f"Checking {path.name}", size, quiet) as bar:
         while chunk := stream.read(BYTES_AT_ONCE):
             digest.update(chunk)
@@ -99,11 +100,14 @@ def _compare(found: Receipt, size: int | None, sha256: str | None, file: Path, p
         size, sha256 = size or before.get("size"), sha256 or before.get("sha256")
     if found.size == (size or found.size) and found.sha256 == (sha256 or found.sha256):
         return
-    whose, remedy = str(path), "remove it and download it again"
+    whose = str(path)
+    remedy = "remove it and download it again"
     if file != path:
         file.unlink()
-        whose, remedy = found.url, "try again later" + (f", or remove {first} if the file was updated" * first.exists())
-    is_so, should = f"{found.size} bytes with checksum {found.sha256[:12]}…", f"{size} bytes with {(sha256 or 'any')[:12]}…"
+        whose = found.url
+        remedy = "try again later" + (f", or remove {first} if the file was updated" * first.exists())
+    is_so = f"{found.size} bytes with checksum {found.sha256[:12]}…"
+    should = f"{size} bytes with {(sha256 or 'any')[:12]}…"
     raise DownloadError(f"{whose} has {is_so}, but {should} were expected: {remedy}.")
 
 
@@ -116,7 +120,8 @@ def _fetch(url: str, path: Path, patience: Patience, quiet: bool) -> Path:
     make_folder(path.parent)
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise DownloadError(f"{url} is not a web address: give one that begins with https://.")
-    farthest, failures = _size(part), 0
+    farthest = _size(part)
+    failures = 0
     with progress_bar(f"Downloading {path.name}", 1, quiet) as bar:
         while True:
             try:
@@ -191,7 +196,7 @@ def _fetch_more(url: str, part: Path, silence: float, report: Callable[[float], 
         _remember_version(tag, answer.headers)
         total = _total(answer.headers, start)
         with part.open("ab" if goes_on else "wb") as stream:
-            while chunk := answer.read1(BYTES_AT_ONCE):  # what has come so far, so that a silence loses none of it
+            while chunk := answer.read1(BYTES_AT_ONCE):  # what has arrived so far, so that a silent server loses nothing
                 stream.write(chunk)
                 report(stream.tell() / total if total else 0)
     if total is not None and _size(part) != total:
@@ -220,7 +225,8 @@ def unpack(
     archive: Path, folder: Path, wanted: Callable[[str], bool] = lambda name: True, largest: int = LARGEST_UNPACKED
 ) -> list[Path]:
     """Unpack the wanted files of a zip, tar.gz or gz archive into `folder`; anything that points outside is refused."""
-    paths, written = [], 0
+    paths = []
+    written = 0
     try:
         for name, stream in _members(archive):
             if not wanted(name):

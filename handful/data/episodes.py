@@ -73,8 +73,12 @@ class EpisodeSampler:
             raise DataError(
                 f"{len(classes)} classes are too few for {spec.way}-way episodes: lower the way (--way), or add classes."
             )
-        self.corpus, self.classes, self.spec, self.seed = corpus, np.array(classes), spec, seed
-        self.pool, self._training = pool, training
+        self.corpus = corpus
+        self.classes = np.array(classes)
+        self.spec = spec
+        self.seed = seed
+        self.pool = pool
+        self._training = training
         self.members = [np.flatnonzero(corpus.labels == label) for label in range(len(corpus.classes))]
         for label in classes:
             if len(self.members[label]) <= spec.shot:
@@ -109,7 +113,8 @@ class EpisodeSampler:
         overlap = self.pool_classes.intersection(drawn.tolist())
         if self.pool or not overlap:
             return self.pool or self.training_pool
-        whole, gone = self.training_pool, self._sum_pool(overlap)
+        whole = self.training_pool
+        gone = self._sum_pool(overlap)
         return SourcePool(
             whole.counts - gone.counts, whole.documents - gone.documents, whole.size - gone.size, whole.total - gone.total
         )

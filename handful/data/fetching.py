@@ -48,7 +48,9 @@ def measure(path: Path, labels: Iterable[str] = (), **reading: Unpack[Reading]) 
     The words per example are the mean, rounded down. The vocabulary has the words that occur at least five times in the first
     500 words of the texts, and two entries that are not words.
     """
-    sizes, counts, words = Counter[str](), Counter[str](), 0
+    sizes = Counter[str]()
+    counts = Counter[str]()
+    words = 0
     wanted = set(labels)
     for example in read_examples(corpus_source(path, **reading)):
         if example.label in wanted or not wanted:
@@ -116,7 +118,8 @@ def get_dataset(
     quiet: bool = False,
 ) -> Path:
     """Create the file of a data set in the data folder, from `sources` if given, or else from the first place that has it."""
-    record, folder = find_dataset_facts(name), data_folder()
+    record = find_dataset_facts(name)
+    folder = data_folder()
     there = next((path for path in (folder / (name + ending) for ending in DATA_ENDINGS) if path.exists()), None)
     if there and sources:
         raise DataError(f"{there} already exists: remove it first, or give another folder (--data-dir).")
@@ -182,7 +185,8 @@ def _of_authors(record: DatasetFacts) -> Callable[[str], bool]:
     """A test for members of the authors' archive that are this data set: some names are shortened there, others lengthened."""
 
     def wanted(member: str) -> bool:
-        file, name = PurePosixPath(member).name, record.part_of or record.name
+        file = PurePosixPath(member).name
+        name = record.part_of or record.name
         stem = file.split(".")[0]
         return file.endswith(".json") and bool(stem) and (name.startswith(stem) or stem.startswith(name))
 

@@ -8,7 +8,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")  # with quotes before it, so that readin
 
 
 def escape_formula(text: str) -> str:
-    """With a single quote before what a spreadsheet would run.
+    """The text with a single quote before it if a spreadsheet would run it as a formula.
 
     >>> escape_formula("=1+1"), escape_formula("1+1")
     ("'=1+1", '1+1')
@@ -17,7 +17,7 @@ def escape_formula(text: str) -> str:
 
 
 def unescape_formula(text: str) -> str:
-    """Without the quote that `escape_formula` puts before it.
+    """The text without the quote that `escape_formula` puts before a formula.
 
     >>> unescape_formula("'=1+1"), unescape_formula("'quoted'")
     ('=1+1', "'quoted'")

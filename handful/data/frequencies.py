@@ -29,6 +29,7 @@ class SourcePool:
         return self.counts[ids] / max(self.total, 1)
 
 
+KNOWN_FROM = 1e-6  # a frequency: few speakers of a language know a rarer word
 BILLION = 1_000_000_000  # words that the background frequencies represent
 PUNCTUATION = 0.01  # share of a punctuation mark in running text: wordfreq counts only words
 
@@ -48,13 +49,13 @@ def background_frequencies(words: Sequence[str], language: str = "en") -> np.nda
 
 
 def check_language(language: str) -> None:
-    """Find out before any word is asked for that a language has frequencies."""
+    """Raise a SettingError unless a language has word frequencies."""
     background_frequencies(["a"], language)
 
 
 @contextmanager
 def _language_errors(language: str) -> Iterator[None]:
-    """Turns wordfreq's errors into sentences: a code that it does not have, and one that it reads with another package."""
+    """Turn wordfreq's errors about unknown languages and missing packages into errors of one sentence."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -62,7 +63,7 @@ def _language_errors(language: str) -> Iterator[None]:
             f"Word frequencies for the language {language[:20]!r} need {error.name}, which is not installed: "
             "pip install 'wordfreq[cjk]', or choose another language."
         ) from error
-    except (LookupError, ValueError) as error:  # langcodes says ValueError of what is not a code at all
+    except (LookupError, ValueError) as error:  # langcodes raises ValueError for a string that is not a language code
         raise SettingError(
             f"There are no word frequencies for the language {language[:20]!r}: give a code such as en."
         ) from error

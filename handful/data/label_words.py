@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from .frequencies import background_frequencies
+from .frequencies import KNOWN_FROM, background_frequencies
 
-KNOWN_FROM = 1e-6  # the frequency of a word that most speakers of a language know
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")  # ABC, Word or word, 123
 SHORTEST = 2  # letters of a word
 

@@ -39,8 +39,8 @@ STANDARD_INPUT = "-"
 TEXT_NAMES = ("text", "texts", "sentence", "message", "body", "title", "content", "utterance", "query", "document")
 LABEL_NAMES = ("label", "labels", "class", "category", "intent", "target", "topic")
 SPANS = ("head", "tail")  # the first and the last word of each entity of a relation
-SKIP = ", or leave such rows out with `skip_broken=True`"
-URL_BUFFER = 1 << 23  # bytes asked of an object store at once
+SKIP = ", or skip such rows with `skip_broken=True`"
+URL_BUFFER = 1 << 23  # bytes requested from an object store at once
 
 
 class Reading(TypedDict, total=False):
@@ -91,7 +91,7 @@ class Source:
 
     @property
     def has_text_cells(self) -> bool:
-        """Whether a value is a text or a number, never a list."""
+        """Whether its cells can hold only text or numbers, not lists."""
         return _format(self)[0] in ("csv", "tsv", "xlsx")
 
 
@@ -120,12 +120,17 @@ class Rows:
     def __init__(
         self, source: Source, table: ParsedFile, stream: Stream, labelled: bool, whole: bool = False, worded: bool = False
     ) -> None:
-        self._source, self._table, self._stream, self._worded, self._last = source, table, stream, worded, 0
+        self._source = source
+        self._table = table
+        self._stream = stream
+        self._worded = worded
+        self._last = 0
         text, label = find_columns(table.columns, source, labelled)
         spans = [name for name in SPANS if worded and table.may_have(name)]
         self.columns = table.columns if whole else (text, *([] if label is None else [label]), *spans)
         self.types = table.types
-        self._text, self._label = self.columns.index(text), None if label is None else self.columns.index(label)
+        self._text = self.columns.index(text)
+        self._label = None if label is None else self.columns.index(label)
         self.skipped, self.problem = 0, ""
         self.total = table.total or stream.size
 
@@ -149,12 +154,14 @@ class Rows:
                     yield row
 
     def _row(self, number: int, values: Sequence[Any]) -> Row | Broken:
-        text, label = values[self._text], None
+        text = values[self._text]
+        label = None
         if not isinstance(text, str) and not (self._worded and _are_words(text)):
             kind = "neither a text nor a list of words" if self._worded else "not a text"
             return Broken(f"has {_short(text)} as its {self.columns[self._text]}, {kind}")
         if self._label is not None:
-            name, label = self.columns[self._label], values[self._label]
+            name = self.columns[self._label]
+            label = values[self._label]
             if label is None or (isinstance(label, str) and not label.strip()):
                 return Broken(f"has no {name}")
             if not all(isinstance(one, (str, int, float)) for one in (label if isinstance(label, list) else [label])):
@@ -228,9 +235,9 @@ def _format(source: Source) -> tuple[str, str]:
         kind = BINARY[form][1]
         raise SettingError(f"{source.name} is a compressed {kind} file, which cannot be read directly: unpack it first.")
     if source.delimiter and form not in DELIMITERS:
-        raise SettingError(f"{source.name} is {form}, which has no delimiter: leave `delimiter` out.")
+        raise SettingError(f"{source.name} is {form}, which has no delimiter: remove `delimiter`.")
     if source.encoding and form in BINARY:
-        raise SettingError(f"{source.name} is {BINARY[form][1]}, which is not encoded text: leave `encoding` out.")
+        raise SettingError(f"{source.name} is {BINARY[form][1]}, which is not encoded text: remove `encoding`.")
     return form, compression
 
 
@@ -274,7 +281,8 @@ def find_columns(columns: Sequence[str], source: Source, labelled: bool) -> tupl
     """The columns of the texts and, if `labelled`, of the labels: the named ones, or else the obvious ones."""
     if len(set(columns)) < len(columns):
         raise DataError(f"{source.name} has two columns with the same name ({', '.join(columns)}): rename one.")
-    label, text = _named(columns, source, source.label, LABEL_NAMES), _named(columns, source, source.text, TEXT_NAMES)
+    label = _named(columns, source, source.label, LABEL_NAMES)
+    text = _named(columns, source, source.text, TEXT_NAMES)
     if text is None:
         text = _only([column for column in columns if column != label])
     if label is None:

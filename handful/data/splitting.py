@@ -48,7 +48,8 @@ def make_parts(
     """
     if by not in SPLIT_METHODS:
         raise SettingError(f"There is no split method {by!r}: choose one of {', '.join(SPLIT_METHODS)}.")
-    sizes, named = sizes or default_sizes(len(corpus.classes)), dict(named or {})
+    sizes = sizes or default_sizes(len(corpus.classes))
+    named = dict(named or {})
     if len(sizes) != len(PARTS) or min(sizes) < 1 or sum(sizes) > len(corpus.classes):
         counts = ",".join(map(str, sizes))
         raise SettingError(f"The sizes {counts} do not fit {len(corpus.classes)} classes: give three numbers, such as 15,5,11.")

@@ -48,7 +48,8 @@ def delimited_table(lines: Iterator[Line], name: str, delimiter: str | None) -> 
     """CSV whose first line names the columns; a missing delimiter is detected from the first lines."""
     if delimiter is None:
         first = _first_lines(lines)
-        delimiter, lines = find_delimiter(first), chain(first, lines)
+        delimiter = find_delimiter(first)
+        lines = chain(first, lines)
     records = _delimited(lines, delimiter)
     number, header = next(records, (1, Broken("is missing")))
     if isinstance(header, Broken):
@@ -68,7 +69,8 @@ def delimited_table(lines: Iterator[Line], name: str, delimiter: str | None) -> 
 
 
 def _first_lines(lines: Iterator[Line]) -> list[Line]:
-    first, size = list[Line](), 0
+    first = list[Line]()
+    size = 0
     for number, line in lines:
         first.append((number, line))
         size += 0 if isinstance(line, Broken) else len(line)
@@ -85,7 +87,8 @@ def find_delimiter(first: Sequence[Line]) -> str:
     >>> find_delimiter([(1, "text;label"), (2, "Hello, you; there"), (3, '"Good; bye, all";b')])
     ';'
     """
-    comma, readable = DELIMITERS["csv"], [line for line in first if not isinstance(line[1], Broken)]
+    comma = DELIMITERS["csv"]
+    readable = [line for line in first if not isinstance(line[1], Broken)]
     shares = {delimiter: _consistent_share(readable, delimiter) for delimiter in (comma, *OTHER_DELIMITERS)}
     best = max(shares, key=lambda delimiter: shares[delimiter])
     return best if shares[best] >= 0.5 else comma
@@ -166,7 +169,8 @@ def _lines_of_a_row(taken: list[Line], draw: Callable[[], Line | None]) -> Itera
 
 def json_table(lines: Iterator[Line], name: str) -> ParsedFile:
     """One object per line, or an array of objects. The first object gives the columns; the others may lack some of them."""
-    objects, ahead = _objects(lines), list[tuple[int, dict[str, Any] | Broken]]()
+    objects = _objects(lines)
+    ahead = list[tuple[int, dict[str, Any] | Broken]]()
     for number, value in islice(objects, MOST_LINES):
         ahead.append((number, value))
         if not isinstance(value, Broken):
@@ -190,7 +194,8 @@ def _objects(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, Any] | Brok
     first = next((line for line in lines if isinstance(line[1], Broken) or line[1].strip()), None)
     if first is None:
         return
-    rest, is_array = chain([first], lines), isinstance(first[1], str) and first[1].lstrip().startswith("[")
+    rest = chain([first], lines)
+    is_array = isinstance(first[1], str) and first[1].lstrip().startswith("[")
     for number, text in _elements(rest) if is_array else rest:
         if isinstance(text, Broken):
             yield number, text
@@ -230,7 +235,8 @@ def _pieces(line: str, depth: int) -> Iterator[tuple[str, int, bool]]:
     """A line cut where elements of the array begin or end, with the bracket depth after each piece."""
     start = 0
     for mark in JSON_MARK.finditer(line):  # no string continues on the next line
-        sign, before = mark.group(), depth
+        sign = mark.group()
+        before = depth
         depth = max(0, depth + (sign in ("[", "{")) - (sign in ("]", "}")))
         if before == 0 or depth == 0 or (sign == "," and depth == 1):
             yield line[start : mark.start()], depth, True

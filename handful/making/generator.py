@@ -91,7 +91,8 @@ def calibrate_scale(model: FewShotModel, generator_data: GeneratorData, episodes
     flat = model.with_parameters(
         {**model.parameters, SCALE_PARAMETER: np.zeros(3, np.float32)}
     )  # a scale of 1: bare ridge scores
-    fast, known = flat.to_torch(), []
+    fast = flat.to_torch()
+    known = []
     for index in range(episodes):
         episode = generator_data.validation[index]
         prepared = fast.prepare(generator_data.texts, [episode])
@@ -150,10 +151,12 @@ def distract(dataset: Dataset, filler: Corpus, seed: int = 0) -> Dataset:
 
     With one example per class, a word that occurs only in that example says little in such texts; the generator learns this.
     """
-    rng, corpus = np.random.default_rng([seed, 2]), dataset.corpus
+    rng = np.random.default_rng([seed, 2])
+    corpus = dataset.corpus
 
     def distracted(document: int) -> list[str]:
-        words, other = corpus.words(document)[:DISTRACTED_WORDS], filler.words(int(rng.integers(len(filler))))
+        words = corpus.words(document)[:DISTRACTED_WORDS]
+        other = filler.words(int(rng.integers(len(filler))))
         length = int(rng.integers(*FILLER_WORDS, endpoint=True))
         begin = int(rng.integers(max(1, len(other) - length)))
         stretch = other[begin : begin + length]
@@ -164,7 +167,8 @@ def distract(dataset: Dataset, filler: Corpus, seed: int = 0) -> Dataset:
     return Dataset(f"{dataset.name}, distracted", texts, dataset.split)
 
 
-DISTRACTED_WORDS, FILLER_WORDS = 60, (3, 12)  # of a distracted text, and of its filler
+DISTRACTED_WORDS = 60  # kept of a distracted text
+FILLER_WORDS = (3, 12)  # fewest and most words of filler
 
 
 def _some_documents(dataset: Dataset, rng: np.random.Generator) -> Iterator[tuple[int, list[str]]]:

@@ -54,7 +54,8 @@ def fit_to_sentences(
     bags = _weighted_bags(words, documents)  # (documents, words)
     known = np.diff(bags.indptr) > 0
     _check_number(int(known.sum()), dim)
-    bags, targets = bags[known], PCA(dim, random_state=0).fit_transform(sentences[known])
+    bags = bags[known]
+    targets = PCA(dim, random_state=0).fit_transform(sentences[known])
     start = Ridge(MAP_PENALTY).fit(bags @ vectors, targets).predict(vectors)  # (words, dim)
     shift = Ridge(pull, fit_intercept=False, solver="sparse_cg").fit(bags, targets - bags @ start).coef_.T
     fitted: Floats = (start + shift).astype(np.float32)
@@ -72,10 +73,8 @@ def _weighted_bags(words: Sequence[str], documents: Sequence[Sequence[str]]) -> 
     """One sparse row per document: the weights of its words, which sum to 1."""
     from scipy.sparse import csr_array
 
-    row_of, weights = (
-        {word: row for row, word in enumerate(words)},
-        RARITY_LEVEL / (RARITY_LEVEL + background_frequencies(words)),
-    )
+    row_of = {word: row for row, word in enumerate(words)}
+    weights = RARITY_LEVEL / (RARITY_LEVEL + background_frequencies(words))
     found = [[row_of[word] for word in document if word in row_of] for document in documents]
     offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in found])])
     shares = [weights[rows] / weights[rows].sum() for rows in found]

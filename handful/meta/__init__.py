@@ -1,1 +1,1 @@
-"""The tools for research: meta-training, evaluation, experiments, checkpoints, presets, the demonstration."""
+"""Tools for research: meta-training, evaluation, runs, checkpoints, presets and the demonstration."""

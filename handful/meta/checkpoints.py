@@ -43,23 +43,26 @@ def save_pool(folder: Path, vocabulary: Vocabulary, pool: SourcePool) -> None:
 
 def load_pool(folder: Path, vocabulary: Vocabulary) -> SourcePool:
     """Load the saved source pool, in the ids of a vocabulary; a word that is not in the pool has count 0."""
-    path, value = folder / VOCABULARY, _read_vocabulary(folder)
+    path = folder / VOCABULARY
+    value = _read_vocabulary(folder)
     try:
         known = Vocabulary(value["words"]).find(vocabulary.words)
         columns = [np.array([*value[name], 0], np.int64) for name in ("counts", "documents")]  # -1 selects the 0
         if any(len(column) != len(value["words"]) + 1 or column.min() < 0 for column in columns):
             raise ValueError("counts do not fit the words")
         return SourcePool(columns[0][known], columns[1][known], int(value["size"]), float(columns[0].sum()))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ModelError(f"{path} is missing or damaged ({error}): create the model again.") from error
 
 
 def _read_vocabulary(folder: Path) -> dict[str, Any]:
     path = folder / VOCABULARY
     try:
+        if not path.is_file():
+            raise FileNotFoundError("not a regular file")
         value: dict[str, Any] = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
         return {**value, "words": list(value["words"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{path} is missing or damaged ({error}): create the model again.") from error
 
 
@@ -107,7 +110,10 @@ def load_checkpoint(folder: Path, parameters: Mapping[str, Any]) -> TrainingStat
         group, _, rest = name.partition("/")
         groups.setdefault(group, {})[rest] = array
     check_parameters(groups["parameters"], parameters, path)
-    return TrainingState(**groups, best_epoch=int(notes["best_epoch"]), history=json.loads(notes["history"]))
+    try:
+        return TrainingState(**groups, best_epoch=int(notes["best_epoch"]), history=json.loads(notes["history"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelError(f"{path} is damaged ({error!r}): remove it to train again from the start.") from error
 
 
 def load_history(folder: Path) -> list[dict[str, float]]:
@@ -119,5 +125,5 @@ def load_history(folder: Path) -> list[dict[str, float]]:
         return [
             {name: float(value) for name, value in json.loads(line).items()} for line in path.read_text("utf-8").splitlines()
         ]
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise ModelError(f"{path} is damaged ({error}): create the model again.") from error

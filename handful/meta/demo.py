@@ -58,14 +58,17 @@ def run_demo(episodes: int = 1000, seed: int = 0, training: TrainingSettings = T
 def shaded_queries(result: DemoResult, index: int = 0) -> list[tuple[str, str, Any]]:
     """A few queries of one episode: the true class, the predicted class, and the text shaded by attention."""
     episode = result.inputs.sampler("test", result.settings.episode, result.settings.seed)[index]
-    texts, names = result.inputs.texts, result.inputs.corpus.classes
+    texts = result.inputs.texts
+    names = result.inputs.corpus.classes
     task = result.model.fit(texts.select(episode.support), episode.support_labels, episode.pool)
     raw = [row["text"] for _, row in read_objects(find_data("demo")[0], "install Handful again")]
     rows = []
     for position in np.linspace(0, len(episode.query) - 1, SHOWN).astype(int):
         document = episode.query[[position]]
-        text, queries = raw[document[0]], texts.select(document)
-        guess, truth = int(task.score(queries)[0].argmax()), episode.query_labels[position]
+        text = raw[document[0]]
+        queries = texts.select(document)
+        guess = int(task.score(queries)[0].argmax())
+        truth = episode.query_labels[position]
         spans = [(word.start, word.end) for word in tokenize(text)]
         rows.append((names[episode.classes[truth]], names[episode.classes[guess]], shade(text, spans, task.weights(queries))))
     return rows
@@ -76,11 +79,12 @@ def print_demo(episodes: int = 1000, seed: int = 0, quiet: bool = False) -> None
     from rich.table import Table
     from rich.text import Text
 
-    terminal, start = console(), time.perf_counter()
+    terminal = console()
+    start = time.perf_counter()
     split = load_experiment_data(RunSettings()).dataset.split
     terminal.print(
-        f"Messages to service desks, {len(split.train)} classes to learn from, {len(split.test)} others to be tested on: "
-        "five of them at a time, one example each.\n"
+        f"Messages to service desks, {len(split.train)} classes to learn from, {len(split.test)} others to test on: "
+        "five of them at a time, with one example each.\n"
     )
     result = run_demo(episodes, seed, quiet=quiet)
     table = Table("method", "accuracy %", "gain of signatures + ridge")

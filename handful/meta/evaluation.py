@@ -19,7 +19,7 @@ from ..utils.progress import track
 
 Values = np.ndarray[Any, Any]  # one number per episode
 NORMAL_95 = 1.959964  # two-sided 95 % of a normal distribution
-EPISODES_PER_JOB = 40  # episodes of one parallel job; not a function of the number of workers, so that results are not either
+EPISODES_PER_JOB = 40  # in one parallel job: fixed, so that results do not depend on the number of workers
 
 
 @dataclass(frozen=True)

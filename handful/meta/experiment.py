@@ -126,7 +126,8 @@ def _with_vectors(
         return corpus, corpus.contextual_texts(np.concatenate(vectors).astype(np.float32)), mark_by_text(encode)
     if encoder:
         return corpus, _contextual(corpus, settings, encoder), mark_by_text(lambda words: encoder.encode([words])[0])
-    tables, length = load_vectors(settings.vectors.names), np.float32(settings.vectors.length)
+    tables = load_vectors(settings.vectors.names)
+    length = np.float32(settings.vectors.length)
     table = length * tables.lookup(corpus.vocabulary.words)
     known = corpus.keep_words((table != 0).any(axis=1))
     return known, known.texts(table), mark_by_table(corpus.vocabulary, table, lambda words: length * tables.lookup(words))
@@ -197,7 +198,8 @@ def _pretrained(model: FewShotModel, settings: RunSettings, inputs: ExperimentDa
     owner = "representation" if settings.model.representation == "cls" else "vectors"
     if not encoder or not settings.model.trains_encoder:
         raise SettingError("Pre-training works only if an encoder is trained: use --representation cls, or --train-vectors.")
-    split, labels = inputs.dataset.split, inputs.corpus.labels
+    split = inputs.dataset.split
+    labels = inputs.corpus.labels
     documents = {part: np.flatnonzero(np.isin(labels, getattr(split, part))) for part in ("train", "val", "test")}
     learner = MaskedLanguageModel(encoder, settings.seed)
     place = folder / PRETRAINING
@@ -212,7 +214,7 @@ def _pretrained(model: FewShotModel, settings: RunSettings, inputs: ExperimentDa
 
 
 def _claim_folder(folder: Path, settings: RunSettings, vectors: VectorIdentity) -> None:
-    """An empty folder, or the same run begun before; what is read may not lie where the run writes."""
+    """Raise an error unless the folder is empty or has an unfinished run with the same settings, and has no input in it."""
     for name in (CONFIG, MODEL, VOCABULARY, WORD_VECTORS, HISTORY, CHECKPOINT):
         check_not_input(folder / name, [*find_data(settings.data), settings.split])
     remedy = "choose another folder (--out), or remove it"
@@ -283,7 +285,8 @@ class LoadedRun:
 def load_run(folder: Path) -> LoadedRun:
     """Load a finished run: its settings, its trained model, and the identity of its word vectors."""
     config = read_config(folder, RUN_FORMAT)
-    settings, vectors = run_settings(config), _vector_identity(folder, config)
+    settings = run_settings(config)
+    vectors = _vector_identity(folder, config)
     return LoadedRun(folder, settings, load_model(folder, settings.model, vectors.dim), vectors)
 
 
@@ -323,7 +326,8 @@ def evaluate_run(
         inputs = run.load_data()
     training = None if part == "train" else run.pool(inputs)  # the run's pool would count the episode's own classes
     sampler = inputs.sampler(part, spec or run.settings.episode, run.settings.seed if seed is None else seed, training)
-    texts, start = run.texts(inputs), time.perf_counter()
+    texts = run.texts(inputs)
+    start = time.perf_counter()
     fast = run.model.to_torch() if find_spec("torch") else run.model  # its compiled LSTM is faster than NumPy
     accuracies = evaluate(fast, texts, sampler, episodes, workers, quiet)
     return Evaluation(accuracies, sampler.queries_used, time.perf_counter() - start)

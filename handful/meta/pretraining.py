@@ -85,11 +85,13 @@ class MaskedLanguageModel:
     def _perplexity(self, tensors: Mapping[str, Any], rows: Sequence[Ints]) -> float:
         """exp of the mean loss over masked pieces, with the same texts and masks each time."""
         chosen = np.random.default_rng([self.seed, 1]).permutation(len(rows))[:MEASURED]
-        total, pieces = 0.0, 0
+        total = 0.0
+        pieces = 0
         for number, batch in enumerate(batches_by_size([rows[i] for i in chosen], BATCH)):
             noise = np.random.default_rng([self.seed, 2, number])
             loss, count = self._loss(tensors, [rows[chosen[i]] for i in batch], noise)
-            total, pieces = total + float(loss), pieces + count
+            total += float(loss)
+            pieces += count
         return float(np.exp(total / pieces))
 
     def _loss(self, tensors: Mapping[str, Any], rows: Sequence[Ints], noise: np.random.Generator) -> tuple[Any, int]:
@@ -100,7 +102,8 @@ class MaskedLanguageModel:
         chosen, shown = self._mask(truth, noise)
         lengths = np.array([len(row) for row in rows])
         inputs = self.encoder.inputs(np.split(shown, np.cumsum(lengths)[:-1]))
-        row, column = np.repeat(np.arange(len(rows)), lengths), ragged_positions(np.zeros_like(lengths), lengths)
+        row = np.repeat(np.arange(len(rows)), lengths)
+        column = ragged_positions(np.zeros_like(lengths), lengths)
         self._asked = row[chosen], column[chosen] + self.encoder.special_before
         logits = torch.func.functional_call(self._module, dict(tensors), args=(), kwargs=inputs).logits  # (masked, pieces)
         wanted = torch.from_numpy(truth[chosen])
@@ -109,7 +112,8 @@ class MaskedLanguageModel:
     def _mask(self, truth: Ints, noise: np.random.Generator) -> tuple[Ints, Ints]:
         """The pieces to predict, and the pieces as the encoder sees them."""
         chosen = noise.permutation(len(truth))[: max(1, round(MASKED * len(truth)))]
-        shown, fate = truth.copy(), noise.random(len(chosen))
+        shown = truth.copy()
+        fate = noise.random(len(chosen))
         replaced = chosen[(fate >= KEPT) & (fate < KEPT + REPLACED)]
         shown[chosen[fate >= KEPT + REPLACED]] = self.encoder.mask
         shown[replaced] = noise.integers(self._module.config.vocab_size, size=len(replaced))

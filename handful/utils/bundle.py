@@ -21,14 +21,14 @@ from .files import ABANDONED, write_atomic
 
 CONFIG = "config.json"
 LARGEST_FILE = 1 << 31  # bytes
-TRIES = 20  # of a reader whose files were replaced meanwhile
-PAUSE = 0.01  # seconds between them
+TRIES = 20  # at reading files that another process replaces meanwhile
+PAUSE = 0.01  # seconds between two tries
 _NAME = re.compile(r"[a-z]+\.[0-9a-f]{16}\.(?:json|safetensors)")
 _LEFTOVER = re.compile(rf"{_NAME.pattern}|\.(?:{_NAME.pattern}|{re.escape(CONFIG)})\.\d+")
 
 
 def write_bundle(folder: Path, config: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
-    """Write files, keyed by names such as `model.safetensors`, to a folder; unrelated files in it are left alone."""
+    """Write files, keyed by names such as `model.safetensors`, to a folder; unrelated files in it are not touched."""
     folder.mkdir(parents=True, exist_ok=True)
     before = _named_files(folder)
     listed = {}
@@ -110,8 +110,13 @@ def _named_files(folder: Path) -> set[str]:
 
 
 def is_bundle_name(name: str) -> bool:
-    """Whether a file of this name may be written, replaced or removed."""
+    """Whether writing a bundle may create, replace or remove a file with this name."""
     return name == CONFIG or bool(_LEFTOVER.fullmatch(name))
+
+
+def bundle_files(folder: Path) -> list[Path]:
+    """The files of a folder that writing a bundle may replace or remove."""
+    return [path for path in folder.iterdir() if is_bundle_name(path.name)] if folder.is_dir() else []
 
 
 def has_only_leftovers(folder: Path) -> bool:
@@ -120,6 +125,6 @@ def has_only_leftovers(folder: Path) -> bool:
 
 
 def _abandoned(folder: Path) -> set[str]:
-    """Old leftovers of such processes."""
+    """Leftovers of processes that died, old enough not to belong to one that is running."""
     old = time.time() - ABANDONED
     return {path.name for path in folder.iterdir() if _LEFTOVER.fullmatch(path.name) and path.lstat().st_mtime < old}

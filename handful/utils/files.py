@@ -21,7 +21,7 @@ from .progress import progress_bar
 OPENERS: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open}
 COMPRESSED = (*OPENERS, ".zip")
 ABANDONED = 3600  # seconds after which a temporary file was left by a process that died
-LARGE = 5_000_000  # bytes from which a reading shows its progress
+LARGE = 5_000_000  # bytes: reading a larger file shows a progress bar
 
 
 @contextmanager
@@ -110,9 +110,10 @@ def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove what writes of the same file left beside it whose processes were killed long ago."""
-    pattern, old = re.compile(rf"\.{re.escape(path.name)}\.\d+"), time.time() - ABANDONED
-    with suppress(OSError):  # another process may do the same, and the folder may be one that cannot be listed
+    """Remove temporary files left next to `path` by processes that were killed long ago while writing it."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.\d+")
+    old = time.time() - ABANDONED
+    with suppress(OSError):  # another process may do the same, or the folder may not be listable
         for other in path.parent.iterdir():
             if pattern.fullmatch(other.name) and other.lstat().st_mtime < old:
                 other.unlink()
@@ -125,5 +126,5 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """A JSON file, atomically; unpaired surrogates, which UTF-8 cannot hold, are escaped."""
+    """Write a JSON file atomically; unpaired surrogates, which UTF-8 cannot hold, are escaped."""
     write_atomic(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace"))

@@ -242,7 +242,9 @@ def ragged_convolution(vectors: Array, rows: Ints, offsets: Offsets, filters: Ar
     dim, maps), then `vectors` is (tasks, distinct words, dim), and `rows` indexes the vectors of all tasks, task after task.
     """
     xp = array_namespace(vectors)
-    window, maps, known = filters.shape[-3], filters.shape[-1], int(np.prod(vectors.shape[:-1]))
+    window = filters.shape[-3]
+    maps = filters.shape[-1]
+    known = int(np.prod(vectors.shape[:-1]))
     nothing = xp.zeros((1, maps), dtype=vectors.dtype)
     later = np.arange(len(rows))[:, None] + np.arange(window)
     ends = np.repeat(offsets[1:], np.diff(offsets))[:, None]

@@ -75,7 +75,7 @@ def _blas_controller() -> Any:
 
 
 def parallel_map(function: Callable[..., Result], jobs: Iterable[tuple[Any, ...]], workers: int = 1) -> Iterator[Result]:
-    """The results `function(*job)` in the order of the jobs; one worker is this process, more are processes of their own."""
+    """The results `function(*job)` in the order of the jobs; one worker is this process, more are separate processes."""
     if workers == 1:
         yield from (function(*job) for job in jobs)
         return
@@ -136,8 +136,11 @@ def dependable_map(
     if workers == Workers():
         yield from ((job, _attempt(function, 0, job)[1]) for job in jobs)
         return
-    source, again, alone = enumerate(jobs), deque[tuple[int, Job]](), deque[tuple[int, Job]]()
-    tries, running = Counter[int](), dict[int, Job]()
+    source = enumerate(jobs)
+    again = deque[tuple[int, Job]]()
+    alone = deque[tuple[int, Job]]()
+    tries = Counter[int]()
+    running = dict[int, Job]()
 
     def draw() -> Iterator[tuple[int, Job]]:
         while item := again.popleft() if again else next(source, None):
@@ -199,13 +202,13 @@ def _parallel(workers: Workers) -> Iterator[Callable[..., Iterator[tuple[int, An
 
 @contextmanager
 def _interrupts_for_this_process() -> Iterator[None]:
-    """Processes that are started here do not see Ctrl-C, which a terminal sends to all of them: this one ends them."""
+    """Keep Ctrl-C, which a terminal sends to every process, from the processes started here: this process ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # first, for its start lets Ctrl-C through again
+    resource_tracker.ensure_running()  # first, because starting it lets Ctrl-C through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -217,7 +220,7 @@ def _interrupts_for_this_process() -> Iterator[None]:
 def _processes(_: str | None) -> Iterator[Callable[[], dict[str, Any]]]:
     """One thread per process, so that processes do not compete for cores."""
     with _workers_may_grow():
-        # Workers that another call of joblib has started do see Ctrl-C; ones with an initializer are not shared with it.
+        # Workers started by another joblib call do see Ctrl-C; workers with an initializer are not shared with other calls.
         yield lambda: {"backend": "loky", "inner_max_num_threads": 1, "initializer": _ignore_ctrl_c}
 
 

@@ -1,4 +1,4 @@
-"""Where files lie: what ships with the package, the user's made vectors, downloads and data sets; and which are one file."""
+"""Paths of packaged files, generated vectors, downloads and data sets, and a check that no output overwrites an input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def data_folder() -> Path:
 
 
 def check_not_input(out: Path, inputs: Iterable[str | Path | None]) -> None:
-    """Refuse to write a file that is read, whatever path or link leads to it; `inputs` are files, or folders of them."""
+    """Raise a SettingError if `out` is an input, whatever path or link leads to it; `inputs` are files or folders of files."""
     for path in (Path("/dev/stdin" if given == "-" else given) for given in inputs if given):
         if any(_is_same_file(out, file) for file in (path.iterdir() if path.is_dir() else [path])):
             raise SettingError(f"{out} is the input {path}, which would be replaced: choose another place for the output.")
@@ -38,5 +38,5 @@ def check_not_input(out: Path, inputs: Iterable[str | Path | None]) -> None:
 def _is_same_file(one: Path, other: Path) -> bool:
     try:
         return os.path.samefile(one, other)
-    except OSError:  # one of them is not there
+    except OSError:  # one of them does not exist
         return False

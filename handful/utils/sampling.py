@@ -16,7 +16,9 @@ class Reservoir(Generic[Item]):
 
     def __init__(self, most: int, seed: int | Sequence[int]) -> None:
         self.items: list[Item] = []
-        self._most, self._rng, self._seen = most, np.random.default_rng(seed), 0
+        self._most = most
+        self._rng = np.random.default_rng(seed)
+        self._seen = 0
 
     def add(self, item: Item) -> None:
         """Add the next item of the stream to the sample, possibly replacing an earlier one, or drop it."""

@@ -66,7 +66,7 @@ class Setting:
         return self.option.about.format(choices=listed(self.choices, "and" if self.several else "or"))
 
     def problem(self, value: Any) -> str | None:
-        """What a value must be, if it is not: the end of a sentence."""
+        """The requirement that a value violates, as the end of a sentence; None if the value is valid."""
         least, above = self.option.at_least, self.option.above
         if self.choices and self.several and not (value and all(name in self.choices for name in value)):
             return f"some of {listed(self.choices)}, not {', '.join(map(str, value)) or 'none'}"
@@ -91,7 +91,8 @@ def _flat_settings(kind: Any) -> Mapping[str, Setting]:
 
 def _walk(kind: Any, path: tuple[str, ...], about: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
     for field in dataclasses.fields(kind):
-        hint, place = _type_hints(kind)[field.name], (*path, field.name)
+        hint = _type_hints(kind)[field.name]
+        place = (*path, field.name)
         if dataclasses.is_dataclass(hint):
             yield from _walk(hint, place, field.metadata.get("about", {}))
         else:

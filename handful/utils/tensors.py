@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from ..errors import ModelError
 
-LARGEST_NUMBER = 1e8  # of a parameter: a larger one was not learned, and would lead to infinite numbers
+LARGEST_NUMBER = 1e8  # in a parameter: training does not give larger ones, and they would lead to infinite numbers
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -27,7 +27,7 @@ def read_tensors(path: Path) -> tuple[Arrays, dict[str, str]]:
 
 
 def read_parameters(path: Path, expected: Mapping[str, Any]) -> Arrays:
-    """The arrays of a file, whose names and shapes are compared with the expected ones before they are read into memory."""
+    """The arrays of a file; names and shapes are compared with the expected ones before anything is read into memory."""
     try:
         with safe_open(path, "np") as stream:
             shapes = {name: tuple(stream.get_slice(name).get_shape()) for name in stream.keys()}  # noqa: SIM118

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,15 @@ from ..utils.functional import TINY, Floats, Ints, softmax
 
 FACTORS = np.geomspace(1 / 4, 4, 33)  # by which examples left out may correct the scale
 CAUTION = 10.0  # how many left-out examples it takes to outweigh the usual scale
-MOST_ROUNDS = 2  # of leaving examples out: each takes as long as learning them first,
-MOST_LEARNED_AGAIN = 400  # so there is one only if this many examples would be learned again
+MOST_ROUNDS = 2  # of leaving examples out,
+MOST_LEARNED_AGAIN = 400  # with about this many examples learned again in all rounds together
+MOST_CLASSES = 100  # in a round
 MOST_POOLED_AGAIN = 2000  # unlabelled texts that are used in a round
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Turns a head's scores into logits, factor · score + shift; a text gets a label if its probability is above the threshold."""
+    """Turns a head's scores into logits, factor · score + shift; labels above the threshold are given."""
 
     factor: float
     shift: Floats  # (classes,): the logits of a text without words
@@ -44,25 +45,29 @@ def calibrate(encoder: TextEncoder, head: ReadyHead, learned: Learned, pool: Any
 
 
 def scale_factor(encoder: TextEncoder, head: ReadyHead, learned: Learned, pool: Any = None) -> float:
-    """The factor for the scale of the scores: the usual one, corrected by the likelihood of examples that were left out.
+    """How much larger than meta-learned the scale should be, by the likelihood of examples that were left out.
 
     One example of each class is left out at a time, so that the others are a task of the same kind with one example fewer.
     """
     likelihood = -CAUTION / 2 * np.log(FACTORS) ** 2
-    sample = _sample(pool)
-    for left_out in _rounds(learned.labelled):
-        asked = learned.labelled.select(left_out)
-        rest = learn(encoder, head, learned.labelled.without(left_out), sample)
-        scores = usual_factor(rest) * rest.scorer(rest.encoder.vectors(asked.documents).astype(np.float64))
+    sample, examples = _sample(pool), _thinned(learned.labelled)
+    for left_out in _rounds(examples):
+        asked = examples.select(left_out)
+        rest = learn(encoder, head, examples.without(left_out), sample)
+        scores = rest.scorer(rest.encoder.vectors(asked.documents).astype(np.float64))  # (classes, classes)
         logits = FACTORS[:, None, None] * scores + rest.labelled.prior  # (factors, classes, classes)
         found = (softmax(logits) * asked.targets).sum(axis=-1)  # (factors, classes)
         likelihood = likelihood + np.log(np.maximum(found, TINY)).sum(axis=-1)
-    return usual_factor(learned) * float(FACTORS[np.argmax(likelihood)])
+    return float(FACTORS[np.argmax(likelihood)])
 
 
-def usual_factor(learned: Learned) -> float:
-    """The factor that suits scores learned with the help of label words or unlabelled texts, on the validation tasks."""
-    return 1.0
+def _thinned(examples: LabelledDocuments) -> LabelledDocuments:
+    """A smaller task with the same scale: some of the classes if there are many, and some of the examples of each."""
+    kept = np.unique(np.linspace(0, examples.targets.shape[1] - 1, MOST_CLASSES).astype(np.int64))
+    smaller = replace(examples, targets=examples.targets[:, kept]).select(examples.targets[:, kept].any(axis=1))
+    most = max(2, MOST_LEARNED_AGAIN // len(kept))
+    rank = (np.cumsum(smaller.targets, axis=0) * smaller.targets).max(axis=1, initial=0)  # 1 for the first of its class
+    return smaller.select((rank <= most) | smaller.names)
 
 
 def _sample(pool: Any) -> Any:

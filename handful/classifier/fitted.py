@@ -10,10 +10,10 @@ import numpy as np
 
 from ..errors import DataError
 from ..models.heads import CentredScorer, ReadyHead
+from ..models.learning import LabelledDocuments, Learned, learn
 from ..models.text_encoders import FittedEncoder, TextEncoder
 from ..utils.functional import Floats, softmax
 from ..utils.parallel import single_blas_thread
-from ..models.learning import LabelledDocuments, Learned, learn
 from .calibration import Calibration, calibrate
 from .labels import Array, Examples, LabelFormat, Labels, chosen_classes, labels_of
 

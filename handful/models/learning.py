@@ -1,7 +1,7 @@
 """Documents to a scorer: labelled examples, the words of the classes' labels, and unlabelled texts.
 
 All three reach the head as weighted examples. A class's label words are one more example of it, if the examples confirm them;
-the unlabelled texts that seem to belong to a class are one more, their mean. So a scorer stays linear, whatever it learned from.
+the mean of the unlabelled texts that seem to belong to a class is another. So a scorer stays linear, whatever it learned from.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class _Known:
 
 def _example_sizes(labelled: LabelledDocuments) -> Floats:
     """The number of examples of each class, without its label words."""
-    return np.where(labelled.names, 0, labelled.weights) @ labelled.targets  # type: ignore[no-any-return]
+    return np.where(labelled.names, np.float32(0), labelled.weights) @ labelled.targets
 
 
 def _class_means(vectors: Floats, targets: Floats, weights: Floats) -> Floats:
@@ -174,7 +174,7 @@ def _near(texts: Floats, examples: Floats) -> Bools:
     step = max(1, -(-len(examples) // MOST_COMPARED))
     examples = examples[examples.any(axis=1)][::step]
     if len(examples) < 2:
-        return texts.any(axis=1)  # type: ignore[no-any-return]
+        return np.asarray(texts.any(axis=1))
     cosines = examples @ examples.T
     np.fill_diagonal(cosines, -1)
     least = np.percentile(cosines.max(axis=1), NEAR_EXAMPLES)

@@ -209,9 +209,14 @@ def _word_directions(means: Floats, targets: Floats, weights: Floats) -> Floats:
 def class_counts(support: Texts, targets: Floats) -> tuple[Floats, Ints, Ints]:
     """The counts of each word in each class, as if classes had equal size; the words; the word of each occurrence."""
     words, place = np.unique(support.ids, return_inverse=True)
-    counts = np.zeros((len(words), targets.shape[1]), np.float32)
-    np.add.at(counts, place, np.repeat(balanced(targets), support.lengths, axis=0))
-    return counts, words, place
+    shares, classes = balanced(targets), targets.shape[1]
+    documents, labels = np.nonzero(shares)  # pairs: one for each label of a document
+    lengths = support.lengths[documents]
+    firsts = support.offsets[documents] - (np.cumsum(lengths) - lengths)
+    occurrences = np.arange(lengths.sum()) + np.repeat(firsts, lengths)
+    cells = place[occurrences] * classes + np.repeat(labels, lengths)
+    counts = np.bincount(cells, np.repeat(shares[documents, labels], lengths), len(words) * classes)
+    return counts.reshape(len(words), classes).astype(np.float32), words, place
 
 
 def balanced(targets: Floats) -> Floats:

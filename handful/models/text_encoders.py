@@ -17,6 +17,7 @@ from ..data.text import Vocabulary, tokenize
 from ..embeddings.words import TokenizedTexts, WordLookup
 from ..errors import ModelError
 from ..utils.functional import TINY, Floats, Ints
+from ..utils.sampling import even_sample
 from ..utils.tensors import check_parameters
 from .few_shot import FewShotModel
 from .generator import generator_facts, generator_settings
@@ -24,6 +25,7 @@ from .heads import CentredScorer
 from .representations import Batch
 from .signatures import Evidence
 
+TEXTS_CHECKED = 300  # for unknown words
 MOST_UNKNOWN = 0.4  # of the words of the examples: at most a quarter in English corpora, half in texts of other languages
 
 
@@ -124,7 +126,7 @@ class AttentionBag:
         if cut:
             count = "1 text is" if len(cut) == 1 else f"{len(cut)} texts are"
             notes.append(f"{count} longer than {lookup.max_words} words: only the first {lookup.max_words} words are read.")
-        unknown = lookup.unknown_share(texts)
+        unknown = lookup.unknown_share(even_sample(texts, TEXTS_CHECKED))
         if unknown > MOST_UNKNOWN:
             notes.append(
                 f"{unknown:.0%} of the words of the examples are rare in the language {lookup.language!r} or have no vectors, "

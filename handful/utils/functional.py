@@ -21,7 +21,6 @@ TINY = 1e-12
 LARGEST_SCORE = 9.0  # of a logistic model: beyond it, rounding destroys the spread μ(1 - μ)
 LARGE_BAG = 2048  # numbers per document: above it, one matrix product per document pays off
 STANDARD_NUMPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # follows the array API standard by itself
-BAG_CHUNK = 1 << 16  # words that the NumPy bag gathers at once: bounds its memory
 
 
 def array_namespace(*arrays: Array) -> Any:
@@ -225,12 +224,14 @@ def weighted_bag(table: Array, rows: Ints, weights: Array, offsets: Offsets) -> 
             if first < last:
                 bags[number] = weights[first:last] @ table[rows[first:last]]
         return bags
-    for chunk in _chunks(offsets):
-        filled = chunk[:-1][np.diff(offsets)[chunk[:-1]] > 0]  # reduceat has no notion of an empty document
-        if len(filled):
-            first, last = offsets[chunk[0]], offsets[chunk[-1]]
-            weighted = table[rows[first:last]] * weights[first:last, None]  # (words, dim)
-            bags[filled] = np.add.reduceat(weighted, offsets[filled] - first)
+    lengths = np.diff(offsets)
+    order = np.argsort(-lengths, kind="stable")  # longest first, so that the documents that have a next word come first
+    starts, lengths = offsets[:-1][order], lengths[order]
+    sums = np.zeros_like(bags)
+    for step in range(int(lengths.max(initial=0))):
+        words = starts[: int(np.searchsorted(-lengths, -step))] + step
+        sums[: len(words)] += table[rows[words]] * weights[words, None]
+    bags[order] = sums
     return bags
 
 
@@ -261,10 +262,3 @@ def ragged_convolution(vectors: Array, rows: Ints, offsets: Offsets, filters: Ar
     for step, table in enumerate(tables):
         total = total + xp.take(table, as_like(inside[:, step], vectors), axis=0)  # (words, maps)
     return total
-
-
-def _chunks(offsets: Offsets) -> list[Ints]:
-    """Ranges of documents with about BAG_CHUNK words each, each with the position after its last document."""
-    cuts = np.searchsorted(offsets, np.arange(BAG_CHUNK, offsets[-1], BAG_CHUNK))
-    edges = np.unique(np.concatenate([[0], cuts, [len(offsets) - 1]]))
-    return [np.arange(a, b + 1) for a, b in itertools.pairwise(edges)]

@@ -64,10 +64,11 @@ def scale_factor(encoder: TextEncoder, head: ReadyHead, learned: Learned, pool: 
 def _thinned(examples: LabelledDocuments) -> LabelledDocuments:
     """A smaller task with the same scale: some of the classes if there are many, and some of the examples of each."""
     kept = np.unique(np.linspace(0, examples.targets.shape[1] - 1, MOST_CLASSES).astype(np.int64))
-    smaller = replace(examples, targets=examples.targets[:, kept]).select(examples.targets[:, kept].any(axis=1))
+    smaller = replace(examples, targets=examples.targets[:, kept])
+    smaller = smaller.select(np.flatnonzero(smaller.targets.any(axis=1)))
     most = max(2, MOST_LEARNED_AGAIN // len(kept))
     rank = (np.cumsum(smaller.targets, axis=0) * smaller.targets).max(axis=1, initial=0)  # 1 for the first of its class
-    return smaller.select((rank <= most) | smaller.names)
+    return smaller.select(np.flatnonzero((rank <= most) | smaller.names))
 
 
 def _sample(pool: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.functional import TINY, Floats, Ints, softmax, unit_length
+from ..utils.functional import TINY, Floats, Ints, entropy, softmax, unit_length
 from .heads import CentredScorer, ReadyHead
 from .text_encoders import FittedEncoder, TextEncoder
 
@@ -21,8 +21,7 @@ NAME_WEIGHT = 3.0  # the words of a label count like this many examples
 NAME_SHARPNESS = 10.0  # factor that turns cosines with label words into logits
 POOL_ROUNDS = 4  # of assigning unlabelled texts to classes
 POOL_TEXT_WEIGHT = 0.2  # an unlabelled text counts like this many examples,
-POOL_SHARE = 0.4  # and all of a class like at most this share of what else is known of it,
-POOL_FULL_CLASSES = 20  # less if there are fewer classes than this
+POOL_STRENGTH = 8.0  # and all texts of a class like at most this many, if there is no doubt where they belong
 LEAST_PROBABILITY = 0.2  # of a class, for an unlabelled text to count for it
 LEAST_TEXTS = 0.5  # unlabelled texts of a class, in sum of probabilities
 NEAR_EXAMPLES = 25  # percentile of how near examples are to each other: unlabelled texts farther away from all do not count
@@ -183,12 +182,17 @@ def _near(texts: Floats, examples: Floats) -> Bools:
 
 
 def _with_pool(head: ReadyHead, known: _Known, scorer: CentredScorer, texts: Floats) -> CentredScorer:
-    """Assign the texts to classes, add each class's mean text to its examples, and repeat with the scorer learned so."""
+    """Assign the texts to classes, add each class's mean text to its examples, and repeat with the scorer learned so.
+
+    The less certain the first assignment is, the less the texts count: they may belong to other classes.
+    """
+    if not len(texts):
+        return scorer
     classes = known.targets.shape[1]
-    usual = float((known.weights @ known.targets).mean())
-    most = POOL_SHARE * usual * min(1, classes / POOL_FULL_CLASSES) ** 0.5
-    for _ in range(POOL_ROUNDS if len(texts) else 0):
-        shares = softmax(scorer(texts))
+    shares = softmax(scorer(texts))  # (texts, classes)
+    certainty = 1 - float(entropy(shares).mean()) / np.log(classes)
+    most = POOL_STRENGTH * float((known.weights @ known.targets).mean()) ** 0.5 * certainty**3
+    for _ in range(POOL_ROUNDS):
         shares[shares < LEAST_PROBABILITY] = 0
         sizes = shares.sum(axis=0)
         found = sizes > LEAST_TEXTS
@@ -198,4 +202,5 @@ def _with_pool(head: ReadyHead, known: _Known, scorer: CentredScorer, texts: Flo
         means += scorer.centre - means.mean(axis=0)  # what the texts have in common says nothing about classes
         weights = np.minimum(POOL_TEXT_WEIGHT * sizes[found], most)
         scorer = known.joined(means, np.eye(classes, dtype=np.float32)[found], weights).scorer(head)
+        shares = softmax(scorer(texts))
     return scorer

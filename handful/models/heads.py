@@ -166,7 +166,7 @@ class RefinedRidge(UnitRidge):
 
     anchor: float = 3.0  # the starting point, to which the weights are pulled back, is this times the ridge weights
     pull: float = 0.2  # how strongly
-    steps: int = 20
+    steps: int = 25
 
     def weights(self, centred: Array, targets: Array, shares: Array = 1.0) -> Array:
         start = self.anchor * self.ridge(centred, targets, shares)

@@ -128,28 +128,23 @@ def unit_length(vectors: Array) -> Array:
 def softmax_refined(vectors: Array, targets: Array, shares: Array, start: Array, penalty: float, steps: int) -> Array:
     """W near `start` that minimises Σ shareᵢ · cross-entropy of softmax(φᵢW) + λ/2 |W - start|², for any leading batch axes.
 
-    Uses Nesterov's accelerated gradient steps (Beck and Teboulle, 2009), with the step size that the largest curvature allows.
+    `start` has to be in the span of the vectors, as ridge weights are. The steps are Newton's with a fixed bound of the curvature
+    (Böhning, 1992), accelerated (Beck and Teboulle, 2009).
     """
-    transposed = array_namespace(vectors).matrix_transpose(vectors)  # (..., columns, rows)
-    curvature = _largest_eigenvalue(vectors, shares) / 2 + penalty  # that of a softmax is at most 1/2
-    weights = ahead = start
-    for step in range(steps):
-        slope = transposed @ (shares * (softmax(vectors @ ahead) - targets)) + penalty * (ahead - start)
-        former, weights = weights, ahead - slope / curvature
-        ahead = weights + step / (step + 3) * (weights - former)
-    return weights
-
-
-def _largest_eigenvalue(vectors: Array, shares: Array, rounds: int = 12) -> Array:
-    """Largest eigenvalue of Φᵀ diag(shares) Φ by power iteration, overestimated slightly for safety: (..., 1, 1)."""
     xp = array_namespace(vectors)
-    transposed = xp.matrix_transpose(vectors)
-    direction = xp.ones_like(vectors[..., :1, :1]) + transposed[..., :1]  # (..., columns, 1): not orthogonal to all of them
-    for _ in range(rounds):
-        direction = transposed @ (shares * (vectors @ direction))
-        size = xp.sqrt(xp.sum(direction * direction, axis=(-2, -1), keepdims=True)) + TINY
-        direction = direction / size
-    return size * 1.1
+    transposed = xp.matrix_transpose(vectors)  # (..., columns, rows)
+    if vectors.shape[-2] < vectors.shape[-1]:  # fewer examples than dimensions: solve in their span
+        basis, _ = xp.linalg.qr(transposed)  # (..., columns, rows)
+        inside = xp.matrix_transpose(basis) @ start
+        return basis @ softmax_refined(vectors @ basis, targets, shares, inside, penalty, steps)
+    identity = xp.eye(vectors.shape[-1], dtype=vectors.dtype)
+    step = xp.linalg.inv(transposed @ (shares * vectors) / 2 + penalty * identity)  # the curvature of a softmax is at most 1/2
+    weights = ahead = start
+    for number in range(steps):
+        slope = transposed @ (shares * (softmax(vectors @ ahead) - targets)) + penalty * (ahead - start)
+        former, weights = weights, ahead - step @ slope
+        ahead = weights + number / (number + 3) * (weights - former)
+    return weights
 
 
 def newton_logistic(vectors: Array, targets: Array, penalty: Array, steps: int) -> Array:

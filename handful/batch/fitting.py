@@ -1,58 +1,86 @@
-"""A classifier from a file of labelled texts."""
+"""A classifier from files: labelled texts, descriptions of classes, and unlabelled texts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..classifier.checks import MOST_UNLABELED
 from ..classifier.estimator import FewShotClassifier
 from ..data.reader import Rows, Source, open_rows
-from ..errors import DataError
+from ..errors import SettingError
 from ..utils.bundle import bundle_files
 from ..utils.paths import check_not_input
+from ..utils.sampling import even_sample
 from .cell_reading import find_cell_reading
+
+
+@dataclass(frozen=True)
+class FitSources:
+    """The files that a classifier learns from; examples may be missing if classes are described."""
+
+    examples: Source | None
+    class_names: Source | bool = True  # whether labels are read as words, or a file with a row per class
+    unlabeled: Source | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the files."""
+        return [given.path for given in (self.examples, self.class_names, self.unlabeled) if isinstance(given, Source)]
 
 
 def fit_file(
     classifier: FewShotClassifier,
-    source: Source,
+    sources: FitSources,
     out: Path,
     keep_examples: bool = False,
     label_separator: str | None = None,
-    class_names: Source | str = "off",
 ) -> Rows:
-    """Fit a new classifier to the labelled rows of a source, or add them to one that has examples; save it to a folder.
-
-    `class_names` describes classes in words: `auto` uses the labels themselves, and a source has one row per class, with its
-    label and its description.
-    """
+    """Fit a new classifier to files, or add the examples to one that has examples; save it to a folder."""
     for file in bundle_files(out):
-        check_not_input(file, [given.path for given in (source, class_names) if isinstance(given, Source)])
-    with open_rows(source, labelled=True) as rows:
-        read = list(rows)
-    fitted = classifier.fitted_ if classifier.__sklearn_is_fitted__() else None
-    reading = find_cell_reading(source, fitted, label_separator, [row.label for row in read])
-    examples = [reading.row(row) for row in read]
-    labels = [row.label for row in examples]
-    if any(isinstance(label, list) for label in labels) or (fitted and fitted.label_format == "lists"):
-        labels = [label if isinstance(label, list) else [label] for label in labels]  # a single label is a list of one
-    texts = [row.text for row in examples]
-    if class_names == "off":
+        check_not_input(file, sources.paths)
+    texts, labels, rows = _examples(classifier, sources, label_separator)
+    if classifier.__sklearn_is_fitted__():
         classifier.partial_fit(texts, labels)
     else:
-        classifier.fit(texts, labels, class_names=_class_names(class_names, labels))
+        names = _descriptions(sources.class_names) if isinstance(sources.class_names, Source) else sources.class_names
+        classifier.fit(texts, labels, class_names=names, unlabeled=_unlabeled(sources.unlabeled))
     classifier.save(out, keep_examples)
     return rows
 
 
-def _class_names(given: Source | str, labels: Sequence[Any]) -> dict[Any, str] | list[str]:
-    """Words that describe classes: the labels that are strings, or the rows of a file."""
-    if isinstance(given, Source):
-        with open_rows(given, labelled=True) as rows:
-            return {row.label: row.text for row in rows}
-    every = [label for own in labels for label in (own if isinstance(own, list) else [own])]
-    words = sorted({label for label in every if isinstance(label, str)})
-    if not words:
-        raise DataError("The labels are numbers, so they do not describe the classes: give a file with their descriptions.")
-    return words
+def _examples(
+    classifier: FewShotClassifier, sources: FitSources, label_separator: str | None
+) -> tuple[list[str], list[Any], Rows]:
+    if sources.examples is None:
+        if not isinstance(sources.class_names, Source):
+            raise SettingError("There are no examples: give a file of labelled texts, or describe the classes in a file.")
+        with open_rows(sources.class_names) as rows:
+            return [], [], rows
+    with open_rows(sources.examples, labelled=True) as rows:
+        read = list(rows)
+    fitted = classifier.fitted_ if classifier.__sklearn_is_fitted__() else None
+    reading = find_cell_reading(sources.examples, fitted, label_separator, [row.label for row in read])
+    examples = [reading.row(row) for row in read]
+    labels = [row.label for row in examples]
+    if any(isinstance(label, list) for label in labels) or (fitted and fitted.label_format == "lists"):
+        labels = [label if isinstance(label, list) else [label] for label in labels]  # a single label is a list of one
+    return [row.text for row in examples], labels, rows
+
+
+def _descriptions(source: Source) -> dict[Any, str] | list[str]:
+    """Descriptions of classes by label, or labels that describe themselves if the file has plain lines."""
+    if (source.form or Path(source.path).suffix.lstrip(".")) == "txt":
+        with open_rows(source) as rows:
+            return [row.text for row in rows]
+    with open_rows(source, labelled=True) as rows:
+        return {row.label: row.text for row in rows}
+
+
+def _unlabeled(source: Source | None) -> list[str]:
+    """The texts of a file, or an even sample that the classifier can take."""
+    if source is None:
+        return []
+    with open_rows(source) as rows:
+        return even_sample((row.text for row in rows), MOST_UNLABELED + 1)  # one more, so that the classifier says so

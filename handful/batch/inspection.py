@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ class Inspection:
     classes: dict[str, int | None]  # the number of examples of each
     labels: str  # `one` or `several` per text
     settings: dict[str, Any]
+    sources: dict[str, Any]  # label words and unlabelled texts that it learned from
     accuracy: float | None  # cross-validated, with at least two examples per class
     folds: int
 
@@ -32,15 +33,17 @@ def inspect_model(model: SavedClassifier, quiet: bool = False) -> Inspection:
     classifier = model.load()
     examples = classifier.examples_
     names = [str(label) for label in classifier.classes_.tolist()]
-    settings = {name: getattr(classifier, name) for name in ("vectors", "language", "max_words")}
+    words = classifier.encoder == "words"
+    settings = {name: getattr(classifier, name) for name in (("vectors", "language", "max_words") if words else ("encoder",))}
+    sources = asdict(classifier.fitted_.sources)
     single = classifier.fitted_.label_format == "single"
     labels = "one" if single else "several"
     if examples is None or not len(examples.labels):
-        return Inspection(dict.fromkeys(names, None), labels, settings, None, 0)
+        return Inspection(dict.fromkeys(names, None), labels, settings, sources, None, 0)
     sizes = examples.labels.targets(classifier.classes_).sum(axis=0).astype(int).tolist()
     folds = min(FOLDS, *sizes) if single else 0
     accuracy = cross_validate(classifier.fitted_, examples, folds, quiet) if folds > 1 else None
-    return Inspection(dict(zip(names, sizes, strict=True)), labels, settings, accuracy, folds if folds > 1 else 0)
+    return Inspection(dict(zip(names, sizes, strict=True)), labels, settings, sources, accuracy, folds if folds > 1 else 0)
 
 
 def cross_validate(fitted: FittedClassifier, examples: Examples, folds: int, quiet: bool = False) -> float:

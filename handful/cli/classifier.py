@@ -30,13 +30,10 @@ def formulas_option(default: bool) -> Callable[..., Any]:
     return click.option("--escape-formulas/--no-escape-formulas", default=default, help=about)
 
 
-source_options = options_of(
-    click.argument("file"),
-    reading_options,
-    click.option(
-        "--on-error", default="stop", type=click.Choice(["stop", "skip"]), help="What to do at a row that cannot be read."
-    ),
+on_error_option = click.option(
+    "--on-error", default="stop", type=click.Choice(["stop", "skip"]), help="What to do at a row that cannot be read."
 )
+source_options = options_of(click.argument("file"), reading_options, on_error_option)
 
 
 def _source(file: str, on_error: str, **reading: Any) -> Any:
@@ -52,11 +49,13 @@ def _say_skipped(skipped: int, problem: str) -> None:
 
 
 @click.command(cls=Command)
-@source_options
+@click.argument("file", required=False)
+@reading_options
+@on_error_option
 @label_option
 @separator_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the classifier.")
-@click.option("--keep-examples", is_flag=True, help="Save the examples too: to learn more later, and to test it on them.")
+@click.option("--keep-examples", is_flag=True, help="Save the examples too, to learn more later and to test it on them.")
 @click.option(
     "--from",
     "earlier",
@@ -65,44 +64,48 @@ def _say_skipped(skipped: int, problem: str) -> None:
 )
 @click.option(
     "--class-names",
-    default="off",
-    help="Words that describe each class and count as an example: auto (the labels' own words), off, or a file with a row per "
-    "class, its label and its description.",
+    default="auto",
+    help="Words that describe classes: auto (labels that read as words), off, or a file with a row per class, its label and "
+    "its description (a .txt file: one label per line).",
 )
+@click.option("--unlabeled", help="A file of unlabelled texts to learn from, such as the inbox to be sorted.")
 @click.option("--encoder", default="words", help="words, or a sentence encoder by name: see handful encoders list.")
-@click.option("--vectors", help="Word vectors in place of wordllama+minilm: a file, or several with +.")
-@click.option("--language", help="Code of the language whose word frequencies are the background; en by default.")
+@click.option("--vectors", help="Word vectors to use instead of wordllama+minilm: a file, or several separated by +.")
+@click.option("--language", help="Code of the language of the background word frequencies; en by default.")
 def fit(
+    file: str | None,
     out: Path,
     keep_examples: bool,
     earlier: Path | None,
     label_separator: str | None,
     class_names: str,
+    unlabeled: str | None,
     encoder: str,
     vectors: str | None,
     language: str | None,
     **source: Any,
 ) -> None:
-    """Fit a classifier on labelled texts: one example per class is enough to start.
+    """Fit a classifier to labelled texts; one example per class is enough to start.
 
-    FILE is CSV, TSV, JSON, Parquet, Excel, or - for standard input.
+    FILE is CSV, TSV, JSON, Parquet, Excel, or - for standard input. Without FILE, descriptions of the classes are enough.
 
     \b
     handful fit examples.csv --out triage
+    handful fit examples.csv --unlabeled inbox.csv --encoder bge-small --out triage
     handful fit tickets.parquet --text subject --label queue --out triage --keep-examples
     handful fit more.csv --from triage --out triage
     handful fit tagged.csv --label-separator ";" --out tags
-    handful fit examples.csv --class-names auto --encoder bge-small --out triage
+    handful fit --class-names classes.csv --unlabeled inbox.csv --out triage
     """
-    from ..batch.fitting import fit_file
+    from ..batch.fitting import FitSources, fit_file
     from ..classifier.estimator import FewShotClassifier
     from ..data.reader import Source
     from ..embeddings.encoders import KNOWN_ENCODERS
     from ..errors import SettingError
 
-    if earlier and (language is not None or encoder != "words" or class_names != "off"):
+    if earlier and (language is not None or encoder != "words" or class_names != "auto" or unlabeled is not None):
         raise SettingError(
-            "--language, --encoder and --class-names are those of the classifier that --from names: leave them out."
+            "--language, --encoder, --class-names and --unlabeled cannot be used with --from: the earlier classifier has its own."
         )
     if encoder not in ("words", *KNOWN_ENCODERS):
         raise SettingError(
@@ -111,12 +114,26 @@ def fit(
     given = {"vectors": vectors, "language": language, "encoder": encoder}
     parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     classifier = FewShotClassifier.load(earlier, vectors) if earlier else FewShotClassifier(**parameters)
+    sources = FitSources(
+        _source(file, **source) if file else None,
+        class_names == "auto" if class_names in ("auto", "off") else Source(class_names),
+        Source(unlabeled) if unlabeled else None,
+    )
     keep_examples = keep_examples or earlier is not None
-    names = class_names if class_names in ("auto", "off") else Source(class_names)
-    rows = fit_file(classifier, _source(**source), out, keep_examples, label_separator, names)
+    rows = fit_file(classifier, sources, out, keep_examples, label_separator)
     _say_skipped(rows.skipped, rows.problem)
     kept = "with its examples" if keep_examples else "without its examples"
-    say(f"{out}: {len(classifier.classes_)} classes, saved {kept}.")
+    say(f"{out}: {len(classifier.classes_)} classes, saved {kept}{_sources_text(asdict(classifier.fitted_.sources))}.")
+
+
+def _sources_text(sources: dict[str, Any]) -> str:
+    """What else than examples a classifier learned from, to be added to a sentence."""
+    parts = []
+    if sources["named"]:
+        parts.append(f"the words of {len(sources['named'])} labels, each worth {sources['name_weight']:.1f} examples")
+    if sources["unlabeled"]:
+        parts.append(f"{sources['pooled']:,} of {sources['unlabeled']:,} unlabelled texts")
+    return f"; it also learned from {' and '.join(parts)}" if parts else ""
 
 
 @click.command(cls=Command)
@@ -310,6 +327,7 @@ def inspect(model: Path, vectors: str | None, as_json: bool, quiet: bool) -> Non
     print_table(("class", "examples"), list(zip(found.classes, counts, strict=True)))
     settings = ", ".join(f"{name} {value}" for name, value in found.settings.items())
     click.echo()
-    say(f"{len(found.classes)} classes, {found.labels} a text; {settings}.")
+    labels = "one label" if found.labels == "one" else "several labels"
+    say(f"{len(found.classes)} classes, {labels} per text; {settings}{_sources_text(found.sources)}.")
     if found.accuracy is not None:
         say(f"{found.accuracy:.1%} of its examples right in {found.folds}-fold cross-validation.")

@@ -15,6 +15,7 @@ from ..data.download import Patience, download, make_folder, unpack
 from ..errors import DataError, SettingError
 from ..utils.paths import cache_folder
 from .onnx_encoder import LARGEST_MODEL, MODEL, TOKENIZER, OnnxEncoder
+from .vector_cache import CachedEncoder
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,16 @@ def get_encoder(
         for file in known.published:
             (Path(scratch) / file.name).replace(folder / file.name)
     return folder
+
+
+def known_name(encoder: Any) -> str | None:
+    """The name under which an encoder is known, with or without a cache around it; None for any other object."""
+    inner = encoder.encoder if isinstance(encoder, CachedEncoder) else encoder
+    checked = inner.checksums if isinstance(inner, OnnxEncoder) else None
+    copies = {
+        tuple((file.name, file.sha256) for file in copy): known for known in KNOWN_ENCODERS.values() for copy in known.copies
+    }
+    return copies[checked].name if checked in copies else None
 
 
 def list_encoders() -> list[dict[str, Any]]:

@@ -11,12 +11,15 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from ..data.text import tokenize
+from ..embeddings.vector_cache import CachedEncoder
 from ..errors import DataError, ModelError
 from ..utils.functional import Floats, Ints, unit_length
+from ..utils.progress import track
 from ..utils.tensors import check_parameters
 from .heads import CentredScorer, ReadyHead, RefinedRidge
 from .text_encoders import WordPart
 
+TEXTS_PER_STEP = 512  # of the progress bar
 BATCH_TEXTS = 2048  # that are encoded and scored together: bounds memory
 MOST_WORDS_LEFT_OUT = 300  # of a text that is explained: each costs a pass of the encoder
 PROBE = ("a lost card", "the weather tomorrow", "refund", "book a flight to Rome")  # texts that an encoder is known by
@@ -59,7 +62,11 @@ class SentenceEncoder:
     additive: ClassVar[bool] = False
 
     def read(self, texts: Iterable[str]) -> EncodedTexts:
-        return EncodedTexts(self._encode(list(texts)))
+        """Read texts to learn from; their vectors are remembered, so that learning again is quick."""
+        waiting = list(texts)
+        parts = [waiting[first : first + TEXTS_PER_STEP] for first in range(0, len(waiting), TEXTS_PER_STEP)]
+        found = [self._memory.encode(part) for part in track(parts, "Encoding texts", len(parts), quiet=len(parts) < 2)]
+        return EncodedTexts(np.concatenate(found) if found else np.empty((0, self.dim), np.float32))
 
     def reading_notes(self, texts: Sequence[str]) -> list[str]:
         return []
@@ -74,7 +81,7 @@ class SentenceEncoder:
     def batches(self, texts: Iterable[str]) -> Iterator[EncodedTexts]:
         waiting = iter(texts)
         while part := list(islice(waiting, BATCH_TEXTS)):
-            yield self.read(part)
+            yield EncodedTexts(self._encode(part))
 
     def vectors(self, documents: EncodedTexts) -> Floats:
         return documents.vectors
@@ -107,8 +114,16 @@ class SentenceEncoder:
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Length of a vector."""
         return int(self._probe.shape[1])
+
+    @property
+    def _memory(self) -> CachedEncoder:
+        known = self.__dict__.get("_known_memory")
+        if known is None:
+            known = CachedEncoder(_Plain(self))
+            object.__setattr__(self, "_known_memory", known)
+        return known
 
     @property
     def _probe(self) -> Floats:
@@ -131,6 +146,24 @@ class SentenceEncoder:
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Vectors of some texts, which tell one encoder from another."""
         return {"probe": self._probe}
+
+
+@dataclass(frozen=True)
+class _Plain:
+    """A sentence encoder as `CachedEncoder` wants it."""
+
+    encoder: SentenceEncoder
+
+    @property
+    def dim(self) -> int:
+        return self.encoder.dim
+
+    @property
+    def identity(self) -> str:
+        return self.encoder.name
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        return self.encoder._encode(list(texts))
 
 
 def restore_sentence_encoder(

@@ -128,7 +128,7 @@ def unit_length(vectors: Array) -> Array:
 def softmax_refined(vectors: Array, targets: Array, shares: Array, start: Array, penalty: float, steps: int) -> Array:
     """W near `start` that minimises Σ shareᵢ · cross-entropy of softmax(φᵢW) + λ/2 |W - start|², for any leading batch axes.
 
-    `start` has to be in the span of the vectors, as ridge weights are. The steps are Newton's with a fixed bound of the curvature
+    `start` has to be in the span of the vectors, as ridge weights are. Steps are Newton's with a fixed bound of the curvature
     (Böhning, 1992), accelerated (Beck and Teboulle, 2009).
     """
     xp = array_namespace(vectors)

@@ -75,7 +75,10 @@ def triage(place: Path) -> Path:
 
 def test_fit_says_what_it_saved(place: Path, tmp_path: Path) -> None:
     result = good("fit", place / "examples.csv", "--out", tmp_path / "new")
-    assert result.stdout == f"{tmp_path / 'new'}: 3 classes, saved without its examples.\n"
+    words = "it also learned from the words of 3 labels, each worth 3.0 examples"
+    assert result.stdout == f"{tmp_path / 'new'}: 3 classes, saved without its examples; {words}.\n"
+    plain = good("fit", place / "examples.csv", "--class-names", "off", "--out", tmp_path / "plain")
+    assert plain.stdout == f"{tmp_path / 'plain'}: 3 classes, saved without its examples.\n"
     assert EXAMPLES_FILE not in config_of(tmp_path / "new")["files"]
     assert EXAMPLES_FILE in config_of(place / "triage")["files"]
 
@@ -100,7 +103,9 @@ def test_fit_learns_more(place: Path, triage: Path, tmp_path: Path) -> None:
     more = tmp_path / "more.csv"
     more.write_text("text,label\nthe invoice is wrong,billing\nmy laptop is broken,repair\n")
     result = good("fit", more, "--from", triage, "--out", tmp_path / "m")
-    assert result.stdout == f"{tmp_path / 'm'}: 4 classes, saved with its examples.\n"
+    assert result.stdout.startswith(
+        f"{tmp_path / 'm'}: 4 classes, saved with its examples; it also learned from the words of 4"
+    )
     found = json.loads(good("inspect", tmp_path / "m", "--json", "--quiet").stdout)
     assert found["classes"] == {"billing": 1, "food": 3, "repair": 3, "travel": 3}
     (tmp_path / "all.csv").write_text(EXAMPLES + "the invoice is wrong,billing\nmy laptop is broken,repair\n")
@@ -112,7 +117,7 @@ def test_fit_learns_more(place: Path, triage: Path, tmp_path: Path) -> None:
     good("fit", more, "--from", tmp_path / "m", "--out", tmp_path / "m")  # in its own place
     assert json.loads(good("inspect", tmp_path / "m", "--json", "--quiet").stdout)["classes"]["billing"] == 2
     assert "saved without its examples" in error("fit", more, "--from", place / "bare", "--out", tmp_path / "n")
-    assert "leave them out" in error("fit", more, "--from", triage, "--language", "de", "--out", tmp_path / "n")
+    assert "remove them" in error("fit", more, "--from", triage, "--language", "de", "--out", tmp_path / "n")
     assert not (tmp_path / "n").exists()
 
 
@@ -429,7 +434,8 @@ def test_inspect(place: Path, triage: Path) -> None:
     assert 0 <= found["accuracy"] <= 1
     printed = good("inspect", triage).stdout
     assert "in 2-fold cross-validation" in printed
-    assert "3 classes, one a text; vectors wordllama+minilm, language en" in printed
+    assert "3 classes, one label per text; vectors wordllama+minilm, language en" in printed
+    assert "learned from the words of 3 labels" in printed
     bare = good("inspect", place / "bare").stdout
     assert "not kept" in bare
     assert "cross-validation" not in bare
@@ -493,18 +499,32 @@ def test_class_names_count_as_examples(place: Path, tmp_path: Path) -> None:
     """The labels' own words, and descriptions from a file."""
     few = tmp_path / "few.csv"
     few.write_text("text,label\nsoup was cold,food\nlate again,travel\n")
-    good("fit", few, "--out", tmp_path / "plain")
-    good("fit", few, "--class-names", "auto", "--out", tmp_path / "auto")
+    good("fit", few, "--class-names", "off", "--out", tmp_path / "plain")
+    good("fit", few, "--out", tmp_path / "auto")
     names = tmp_path / "names.csv"
     names.write_text("label,description\nfood,restaurants and meals and cooking\ntravel,trains and planes and hotels\n")
     good("fit", few, "--class-names", names, "--out", tmp_path / "described")
     text = "a hotel near the station"
     found = [FewShotClassifier.load(tmp_path / name).predict_proba([text])[0, 1] for name in ("plain", "auto", "described")]
     assert found[0] < found[1] < found[2]
-    assert "leave them out" in error("fit", few, "--class-names", "auto", "--from", tmp_path / "auto", "--out", tmp_path / "m")
-    few.write_text("text,label\nsoup was cold,1\nlate again,2\n")
-    (tmp_path / "n.jsonl").write_text('{"text": "a", "label": 1}\n{"text": "b", "label": 2}\n')
-    assert "do not describe the classes" in error("fit", tmp_path / "n.jsonl", "--class-names", "auto", "--out", tmp_path / "m")
+    assert "remove them" in error("fit", few, "--class-names", "off", "--from", tmp_path / "auto", "--out", tmp_path / "m")
+
+
+def test_descriptions_of_classes_are_enough(place: Path, tmp_path: Path) -> None:
+    names = tmp_path / "names.csv"
+    names.write_text("label,description\n1,restaurants and meals and cooking\n2,trains and planes and hotels\n")
+    result = good("fit", "--class-names", names, "--unlabeled", place / "inbox.csv", "--out", tmp_path / "described")
+    assert "the words of 2 labels" in result.stdout
+    assert "unlabelled texts" in result.stdout
+    clf = FewShotClassifier.load(tmp_path / "described")
+    assert clf.predict(["a train to the coast", "a soup with bread"]).tolist() == ["2", "1"]
+    (tmp_path / "names.txt").write_text("food\ntravel\n")
+    good("fit", "--class-names", tmp_path / "names.txt", "--out", tmp_path / "named")
+    assert FewShotClassifier.load(tmp_path / "named").classes_.tolist() == ["food", "travel"]
+    assert "There are no examples" in error("fit", "--out", tmp_path / "m")
+    found = json.loads(good("inspect", tmp_path / "described", "--json", "--quiet").stdout)
+    assert found["sources"]["named"] == ["1", "2"]
+    assert found["sources"]["unlabeled"] > 0
 
 
 def test_texts_that_are_cut_are_counted_in_a_sentence(triage: Path, tmp_path: Path) -> None:

@@ -35,12 +35,13 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_array
 
 from handful import FewShotClassifier
-from handful.classifier.calibration import LabelledDocuments, _rounds, scale_factor
+from handful.classifier.calibration import _rounds, scale_factor
 from handful.classifier.suggestion import representatives
 from handful.data.datasets import find_data
 from handful.embeddings.words import WordLookup
 from handful.errors import DataError, HandfulError, HandfulWarning, ModelError, SettingError
 from handful.models.generator import DEFAULT_VECTORS, load_generator
+from handful.models.learning import LabelledDocuments, learn
 from handful.models.text_encoders import AttentionBag
 from handful.utils.functional import one_hot
 from handful.utils.sampling import even_sample
@@ -131,19 +132,10 @@ def test_class_names_alone_are_enough_and_help() -> None:
     assert zero_shot.score(QUERIES, TRUTH) > 0.4
     assert FewShotClassifier().fit([], [], class_names=names).predict(QUERIES).tolist() == zero_shot.predict(QUERIES).tolist()
     both = FewShotClassifier().fit(*examples(1), class_names=names)
-    assert both.score(*examples(19, 1)) > FewShotClassifier().fit(*examples(1)).score(*examples(19, 1))
+    alone = FewShotClassifier().fit(*examples(1), class_names=False)
+    assert both.score(*examples(19, 1)) > alone.score(*examples(19, 1))
     more = FewShotClassifier().fit([], class_names=CLASSES).partial_fit(*examples(1))
     np.testing.assert_allclose(more.decision_function(QUERIES), both.decision_function(QUERIES), atol=1e-4)
-
-
-def test_unlabeled_texts_join_the_background() -> None:
-    texts, labels = examples(1)
-    plain = FewShotClassifier().fit(texts, labels)
-    informed = FewShotClassifier().fit(texts, labels, unlabeled=["the luggage of luggage"] * 3000)
-    weight = [
-        next(w.attention for w in clf.explain("My luggage is gone").words if w.text == "luggage") for clf in (plain, informed)
-    ]
-    assert weight[1] < weight[0]
 
 
 def test_suggest_wants_what_it_does_not_know(fitted: FewShotClassifier) -> None:
@@ -190,7 +182,7 @@ LOOKUP = WordLookup(DEFAULT_VECTORS, "en", 500)
 
 def labelled(texts: list[str], labels: list[int]) -> LabelledDocuments:
     documents, targets = LOOKUP.read(texts), one_hot(np.array(labels), max(labels) + 1)
-    return LabelledDocuments(documents, targets, np.ones(len(labels), np.float32), True)
+    return LabelledDocuments(documents, targets, np.ones(len(labels), np.float32), True, np.zeros(len(labels), bool))
 
 
 def test_one_example_of_each_class_is_left_out_at_a_time() -> None:
@@ -217,7 +209,9 @@ def test_examples_left_out_make_it_surer_where_they_agree_and_less_sure_where_th
     shuffled = np.random.default_rng(0).permutation(numbers).tolist()
     model = load_generator()
     encoder = AttentionBag(LOOKUP, model)
-    agreeing, contradictory = (scale_factor(encoder, model.ready_head, labelled(texts, those)) for those in (numbers, shuffled))
+    head = model.ready_head
+    learned = (learn(encoder, head, labelled(texts, those)) for those in (numbers, shuffled))
+    agreeing, contradictory = (scale_factor(encoder, head, what) for what in learned)
     assert agreeing > 1 > contradictory
 
 
@@ -740,7 +734,14 @@ DAMAGES = {
     "words": (lambda folder: change_facts(folder, words=[1]), "different strings"),
     "words deep": (lambda folder: rewrite(folder, encoder=b"[" * 100_000), "is damaged"),
     "word count": (lambda folder: change_facts(folder, words=["a"]), r"not float32 \(1,\)"),
-    "counts": (lambda folder: change_facts(folder, unlabeled={"a": -1}), "map words to counts"),
+    "sources": (
+        lambda folder: change_config(folder, sources={"named": [], "name_weight": 1, "unlabeled": -1, "pooled": 0}),
+        "counted from 0",
+    ),
+    "named": (
+        lambda folder: change_config(folder, sources={"named": [99], "name_weight": 1, "unlabeled": 0, "pooled": 0}),
+        "damaged",
+    ),
 }
 
 

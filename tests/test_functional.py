@@ -43,8 +43,9 @@ def test_segment_sum_gives_nothing_to_an_empty_document(kind) -> None:
 
 
 @KINDS
-def test_weighted_bag_is_the_weighted_sum(kind, monkeypatch) -> None:
-    monkeypatch.setattr("handful.utils.functional.BAG_CHUNK", 2)  # several chunks, some of empty documents
+@pytest.mark.parametrize("large", [0, 2048], ids=["one product each", "step by step"])
+def test_weighted_bag_is_the_weighted_sum(kind, large: int, monkeypatch) -> None:
+    monkeypatch.setattr("handful.utils.functional.LARGE_BAG", large)
     table, rows, weights = RNG.normal(size=(7, 4)).astype("f"), RNG.integers(0, 7, 9), RNG.random(9).astype("f")
     bags = np.asarray(weighted_bag(kind(table), rows, kind(weights), OFFSETS))
     expected = [weights[a:b] @ table[rows[a:b]] for a, b in itertools.pairwise(OFFSETS)]

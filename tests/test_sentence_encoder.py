@@ -131,7 +131,7 @@ class Odd:
 )
 def test_answers_of_an_encoder_are_checked(answer: object, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
-        FewShotClassifier(encoder=Odd(answer)).fit(TEXTS, LABELS)
+        FewShotClassifier(encoder=Odd(answer)).fit(TEXTS, LABELS, class_names=False)
 
 
 def test_settings_that_contradict_one_another() -> None:

@@ -80,7 +80,7 @@ def _sample(pool: Any) -> Any:
 
 def _rounds(examples: LabelledDocuments) -> Iterator[Ints]:
     """One example of each class, then another of each if that is quick; none if a class has nothing else."""
-    shots = np.where(examples.names, 0, examples.weights) @ examples.targets
+    shots = examples.shots
     if not examples.exclusive or shots.min() < 1 or examples.sizes.min() < 2:
         return
     ends = [np.cumsum(np.where(examples.names, 0, examples.weights) * column) for column in examples.targets.T]

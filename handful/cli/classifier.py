@@ -105,7 +105,7 @@ def fit(
 
     if earlier and (language is not None or encoder != "words" or class_names != "auto" or unlabeled is not None):
         raise SettingError(
-            "--language, --encoder, --class-names and --unlabeled cannot be used with --from: the earlier classifier has its own."
+            "--language, --encoder, --class-names and --unlabeled are those of the classifier that --from names: remove them."
         )
     if encoder not in ("words", *KNOWN_ENCODERS):
         raise SettingError(

@@ -45,12 +45,15 @@ class LabelledDocuments:
         return self.weights @ self.targets
 
     @property
+    def shots(self) -> Floats:
+        """The number of examples of each class, without its label words."""
+        return np.where(self.names, np.float32(0), self.weights) @ self.targets
+
+    @property
     def prior(self) -> Floats:
-        """The logits of the classes' shares of the examples."""
-        if self.exclusive:
-            return np.log(self.sizes / self.sizes.sum()).astype(np.float32)  # type: ignore[no-any-return]
-        share = (self.sizes + 0.5) / (self.weights.sum() + 1)  # never 0 or 1
-        return np.log(share / (1 - share)).astype(np.float32)  # type: ignore[no-any-return]
+        """The logits of the classes' shares of the examples; a class that has only label words counts as one of one."""
+        sizes = np.where(self.shots > 0, self.shots, 1)
+        return np.log(sizes / sizes.sum()).astype(np.float32)  # type: ignore[no-any-return]
 
     def select(self, positions: Ints | Bools) -> LabelledDocuments:
         """Some of the documents."""
@@ -85,7 +88,7 @@ def learn(encoder: TextEncoder, head: ReadyHead, labelled: LabelledDocuments, po
         return Learned(labelled, fitted, scorer, float(labelled.names.any()), 0)
     vectors = unit_length(vectors)
     name_weight = trust_in_names(vectors, labelled)
-    needless = labelled.names & (labelled.targets @ _example_sizes(labelled) > 0)
+    needless = labelled.names & (labelled.targets @ labelled.shots > 0)
     if name_weight == 0 and needless.any():
         return learn(encoder, head, labelled.select(~needless), pool)
     weights = np.where(labelled.names, np.float32(max(name_weight, 1)), labelled.weights)
@@ -116,11 +119,6 @@ class _Known:
 
 
 # The words of labels
-
-
-def _example_sizes(labelled: LabelledDocuments) -> Floats:
-    """The number of examples of each class, without its label words."""
-    return np.where(labelled.names, np.float32(0), labelled.weights) @ labelled.targets
 
 
 def _class_means(vectors: Floats, targets: Floats, weights: Floats) -> Floats:
@@ -155,10 +153,10 @@ def trust_in_names(vectors: Floats, labelled: LabelledDocuments) -> float:
 
 def _names_among_examples(vectors: Floats, labelled: LabelledDocuments) -> Floats:
     """The vectors, with those of label words moved so that their mean is that of the examples: words are not texts."""
-    names, sizes = labelled.names, _example_sizes(labelled)
-    if not names.any() or not sizes.any():
+    names, shots = labelled.names, labelled.shots
+    if not names.any() or not shots.any():
         return vectors
-    means = _class_means(vectors, labelled.targets, np.where(names, 0, labelled.weights).astype(np.float32))[sizes > 0]
+    means = _class_means(vectors, labelled.targets, np.where(names, 0, labelled.weights).astype(np.float32))[shots > 0]
     moved = vectors.copy()
     present = names & vectors.any(axis=1)
     moved[present] += means.mean(axis=0) - vectors[present].mean(axis=0)

@@ -1,0 +1,91 @@
+"""Unlabelled texts: they help where they are like the examples, and cost nothing where they are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_label_words import draw, requests  # noqa: F401 - a fixture
+
+from handful import FewShotClassifier
+from handful.errors import HandfulWarning
+from handful.models.learning import _near
+
+FOREIGN = [
+    f"The {animal} sat {place} and dreamt of {food}."
+    for animal in ("cat", "hen", "cow", "fox", "owl", "dog")
+    for place in ("on the moon", "by a river", "in a tree", "under the sea")
+    for food in ("cheese", "worms", "grass", "honey")
+]
+
+
+def tasks(requests, shots: int = 1, ways: int = 20, seeds: int = 4):  # noqa: F811
+    """Examples, labels, unlabelled texts of the same classes, queries and their labels."""
+    for seed in range(seeds):
+        texts, labels, others, truth = draw(requests, ways, shots, seed)
+        pool = np.arange(len(others)) % 2 == 0
+        pooled = [text for text, taken in zip(others, pool, strict=True) if taken]
+        asked = [(text, label) for text, label, taken in zip(others, truth, pool, strict=True) if not taken]
+        yield texts, labels, pooled, [text for text, _ in asked], [label for _, label in asked]
+
+
+def test_texts_of_the_same_classes_help_and_foreign_ones_do_not_hurt(requests) -> None:  # noqa: F811
+    gains, losses = [], []
+    for texts, labels, pool, queries, truth in tasks(requests):
+        alone = FewShotClassifier().fit(texts, labels).score(queries, truth)
+        gains.append(FewShotClassifier().fit(texts, labels, unlabeled=pool).score(queries, truth) - alone)
+        losses.append(FewShotClassifier().fit(texts, labels, unlabeled=FOREIGN).score(queries, truth) - alone)
+    assert np.mean(gains) > 0
+    assert np.mean(losses) > -0.01
+
+
+def test_learning_is_deterministic_and_ignores_repetitions(requests) -> None:  # noqa: F811
+    texts, labels, pool, queries, _ = next(tasks(requests))
+    first, second, doubled = (
+        FewShotClassifier().fit(texts, labels, unlabeled=these).predict_proba(queries) for these in (pool, pool, pool * 2)
+    )
+    assert np.array_equal(first, second)
+    assert np.array_equal(first, doubled)
+
+
+def test_unlabelled_texts_go_on_counting_and_are_kept_only_with_the_examples(requests, tmp_path: Path) -> None:  # noqa: F811
+    texts, labels, pool, queries, _ = next(tasks(requests, shots=2))
+    whole = FewShotClassifier().fit(texts, labels, unlabeled=pool)
+    half = len(texts) // 2
+    grown = FewShotClassifier().fit(texts[:half], labels[:half], unlabeled=pool).partial_fit(texts[half:], labels[half:])
+    np.testing.assert_allclose(grown.predict_proba(queries), whole.predict_proba(queries), atol=1e-5)
+    private = "a very private text about my own bicycle"
+    clf = FewShotClassifier().fit(texts, labels, unlabeled=[*pool, private])
+    for keep in (False, True):
+        clf.save(tmp_path / str(keep), keep_examples=keep)
+        written = b"".join(path.read_bytes() for path in (tmp_path / str(keep)).iterdir())
+        assert (private.encode() in written) == keep
+        assert FewShotClassifier.load(tmp_path / str(keep)).fitted_.sources.unlabeled == len(pool) + 1
+    again = FewShotClassifier.load(tmp_path / "True").partial_fit(["one more text"], labels[:1])
+    assert again.fitted_.sources.unlabeled == len(pool) + 1
+
+
+def test_a_large_pool_is_sampled_and_a_warning_says_so(requests, monkeypatch) -> None:  # noqa: F811
+    monkeypatch.setattr("handful.classifier.checks.MOST_UNLABELED", 20)
+    texts, labels, pool, _, _ = next(tasks(requests))
+    with pytest.warns(HandfulWarning, match=r"an even sample of 20 is used"):
+        clf = FewShotClassifier().fit(texts, labels, unlabeled=pool)
+    assert clf.fitted_.sources.unlabeled == 20
+
+
+def test_texts_with_several_labels_cannot_use_them() -> None:
+    with pytest.warns(HandfulWarning, match="they are ignored"):
+        clf = FewShotClassifier().fit(["a good meal", "a late train"], [["food"], ["travel"]], unlabeled=["a text"])
+    assert clf.fitted_.sources.unlabeled == 0
+
+
+def test_far_texts_do_not_count() -> None:
+    rng = np.random.default_rng(0)
+    examples = np.eye(40)[:10].astype(np.float32) + 0.3 * np.eye(40)[30].astype(np.float32)
+    examples /= np.linalg.norm(examples, axis=1, keepdims=True)
+    similar = examples + 0.1 * rng.normal(size=examples.shape).astype(np.float32)
+    different = np.eye(40)[11:20].astype(np.float32)
+    nothing = np.zeros((2, 40), np.float32)
+    near = _near(np.concatenate([similar / np.linalg.norm(similar, axis=1, keepdims=True), different, nothing]), examples)
+    assert near.tolist() == [True] * 10 + [False] * 11

@@ -228,7 +228,7 @@ def test_predict_leaves_broken_rows_out_and_says_so(triage: Path, tmp_path: Path
     sentence = "line 3 begins a row in which line 4 is not in UTF-8"
     assert sentence in error("predict", triage, path, "--out", tmp_path / "out.csv")
     result = good("predict", triage, path, "--on-error", "skip", "--out", tmp_path / "out.csv")
-    assert result.stderr.startswith("3 rows that cannot be read were left out, the first: ")
+    assert result.stderr.startswith("3 rows that cannot be read were skipped; the first: ")
     assert sentence in result.stderr
     assert "2 texts answered." in result.stdout
 

@@ -99,18 +99,6 @@ SLIPS = [
 COMPILED = [(re.compile(pattern.replace(" ", r"\s+"), re.M), advice) for pattern, advice in SLIPS]
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "handful").rglob("*.md")])
-REWRITTEN_NEXT: tuple[str, ...] = (  # pages and modules in which slips are left
-    "handful/classifier/calibration.py",
-    "handful/classifier/checks.py",
-    "handful/classifier/estimator.py",
-    "handful/classifier/explanation.py",
-    "handful/classifier/fitted.py",
-    "handful/classifier/labels.py",
-    "handful/classifier/storage.py",
-    "handful/cli/classifier.py",
-    "handful/models/sentence_encoder.py",
-    "handful/models/text_encoders.py",
-)
 MODULES = sorted((ROOT / "handful").rglob("*.py"))
 
 
@@ -159,10 +147,7 @@ def _check(found: list[str]) -> None:
 
 
 def _each(paths: Iterable[Path]) -> pytest.MarkDecorator:
-    """A test for each file; those that are rewritten next may still fail."""
-    later = pytest.mark.xfail(strict=False, reason="rewritten next")
-    cases = [pytest.param(path, id=_name(path), marks=[later] if _name(path) in REWRITTEN_NEXT else []) for path in paths]
-    return pytest.mark.parametrize("path", cases)
+    return pytest.mark.parametrize("path", paths, ids=_name)
 
 
 @_each(PAGES)

@@ -64,8 +64,8 @@ def test_a_word_counts_for_what_leaving_it_out_takes_away(fitted: FewShotClassif
         rest = text[: word.start] + text[word.end :]
         np.testing.assert_allclose(word.contributions, whole - fitted.decision_function([rest])[0], atol=1e-4)
     assert not explanation.additive
-    assert "leaving it out" in explanation.to_dict()["note"]
-    assert "leaving it out" in str(explanation)
+    assert "would lose without it" in explanation.to_dict()["note"]
+    assert "would lose without it" in str(explanation)
     assert FewShotClassifier().fit(TEXTS, LABELS).explain(text).additive
 
 
@@ -98,10 +98,10 @@ def test_ones_own_encoder_is_given_again(fitted: FewShotClassifier, tmp_path: Pa
 
 def test_word_vectors_and_encoders_are_not_mixed(fitted: FewShotClassifier, tmp_path: Path) -> None:
     fitted.save(tmp_path / "m")
-    with pytest.raises(ModelError, match="leave `vectors` out"):
+    with pytest.raises(ModelError, match="remove `vectors`"):
         FewShotClassifier.load(tmp_path / "m", vectors="minilm")
     FewShotClassifier().fit(TEXTS, LABELS).save(tmp_path / "words")
-    with pytest.raises(ModelError, match="leave `encoder` out"):
+    with pytest.raises(ModelError, match="remove `encoder`"):
         FewShotClassifier.load(tmp_path / "words", encoder=BagOfHashes())
 
 

@@ -159,7 +159,7 @@ def test_errors_and_warnings_and_messages_are_harmless(hostile: Path, tmp_path: 
     assert out.exists()
     inbox.write_text(f'"{name}"\n"x\n')
     skipped = harmless(good("predict", hostile, inbox, "--on-error", "skip", "--out", out))
-    assert "1 row that cannot be read was left out" in skipped.stderr
+    assert "1 row that cannot be read was skipped" in skipped.stderr
     harmless(good("explain", hostile, "x", "--html", tmp_path / f"{name}.html"))
 
 

@@ -1,4 +1,4 @@
-"""What a classifier is given, checked: texts, weights, positions; and examples that are probably not what was meant."""
+"""Checks of what a caller gives: texts, weights and positions, with warnings about examples that are probably mistakes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sample_unlabeled(texts: list[str], label_format: str) -> list[str]:
         return []
     different = list(dict.fromkeys(texts))
     if len(different) > MOST_UNLABELED:
-        sentence = f"Of {len(different):,} unlabelled texts, an even sample of {MOST_UNLABELED:,} is used."
+        sentence = f"There are {len(different):,} unlabelled texts: an even sample of {MOST_UNLABELED:,} is used."
         warnings.warn(sentence, HandfulWarning, stacklevel=CALLER - 1)
     return even_sample(different, MOST_UNLABELED)
 
@@ -55,7 +55,7 @@ def check_weights(sample_weight: Any, texts: int) -> Floats:
     if weights.shape != (texts,):
         raise DataError(f"Found {texts} texts and sample_weight of shape {weights.shape}: give one weight per text.")
     if not (np.isfinite(weights).all() and (weights > 0).all()):
-        raise DataError("sample_weight has a weight that is not above 0: leave such examples out.")
+        raise DataError("sample_weight has a weight that is not above 0: remove such examples.")
     return weights
 
 
@@ -71,7 +71,7 @@ def check_example_positions(positions: Sequence[int], examples: int) -> Ints:
 
 
 def warn_of_mistakes(encoder: TextEncoder, examples: Examples) -> None:
-    """Warn of what is probably not meant: in labels, in texts, and in how the texts are read."""
+    """Warn about probable mistakes in labels and texts, and about how the texts are read."""
     labels = [] if examples.labels.format == "indicator" else examples.labels.values
     notes = encoder.reading_notes([*examples.texts, *examples.named.values()])
     for sentence in (*check_examples(examples.texts, labels), *_repetitions(examples), *notes):
@@ -79,12 +79,12 @@ def warn_of_mistakes(encoder: TextEncoder, examples: Examples) -> None:
 
 
 def _repetitions(examples: Examples) -> Iterator[str]:
-    """Name examples that were given twice, and examples that were given with different labels."""
+    """Sentences that name examples given twice, and examples given with different labels."""
     seen: dict[str, int] = {}
     twice: list[tuple[int, int]] = []
     contradicted: list[tuple[int, int]] = []
     for position, text in enumerate(examples.texts):
-        before = seen.setdefault(text.strip() or str(position), position)  # texts without words have nothing to repeat
+        before = seen.setdefault(text.strip() or str(position), position)  # empty texts are not repetitions
         if before != position:
             same = np.array_equal(examples.labels.values[before], examples.labels.values[position])
             (twice if same else contradicted).append((before, position))

@@ -1,7 +1,7 @@
-"""FewShotClassifier: a classifier from a handful of examples, with scikit-learn's contract, that says why.
+"""FewShotClassifier: a classifier from a handful of examples that explains its answers, with scikit-learn's interface.
 
-scikit-learn itself is imported only where it asks (`clone`, `check_estimator`) or where its own error is due, so that a process
-that fits, predicts or explains starts quickly.
+scikit-learn itself is imported only if it calls (`clone`, `check_estimator`) or if its own error is raised, so that a process
+starts quickly.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class FewShotClassifier:
     ) -> FewShotClassifier:
         """Learn from more examples, including examples of new classes: the same as `fit` on all examples together.
 
-        `classes` is there because scikit-learn passes it: classes are those of the examples.
+        `classes` is ignored: it is an argument because scikit-learn passes it.
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, sample_weight=sample_weight)
@@ -130,12 +130,12 @@ class FewShotClassifier:
         return self.examples_
 
     def _encoder(self) -> tuple[TextEncoder, ReadyHead]:
-        """What reads texts, and the head for its vectors."""
+        """The encoder that reads texts, and the head for its vectors."""
         if self.encoder == WORDS:
             model = load_generator(Path(self.generator) if self.generator else SHIPPED_GENERATOR)
             return AttentionBag(WordLookup(self.vectors, self.language, self.max_words), model), model.ready_head
         if self.vectors != DEFAULT_VECTORS:
-            raise SettingError("`vectors` is for `encoder='words'`: leave it out, or leave the encoder out.")
+            raise SettingError("`vectors` is for `encoder='words'`: remove one of the two.")
         encoder = sentence_encoder(self.encoder)
         return encoder, encoder.ready_head()
 
@@ -161,7 +161,7 @@ class FewShotClassifier:
     ) -> Any:
         """The label of each text; None where the probability of the best one is below `reject_below`.
 
-        Where a text may have several labels: those whose probability is above `threshold`, by default one that was learned.
+        If texts may have several labels: those whose probability is above `threshold`, which is learned by default.
         """
         fitted = self._fitted()
         single = fitted.label_format == "single"
@@ -180,7 +180,7 @@ class FewShotClassifier:
         return fitted.probabilities(fitted.scores(check_texts(X)))
 
     def decision_function(self, X: Iterable[str]) -> Array:  # noqa: N803
-        """Logits of the probabilities: (texts, classes); for two classes (texts,), that of the second against the first."""
+        """Logits of the probabilities: (texts, classes); for two classes (texts,), the logit of the second class."""
         fitted = self._fitted()
         scores = fitted.scores(check_texts(X))
         return scores[:, 1] - scores[:, 0] if fitted.binary else scores
@@ -190,7 +190,7 @@ class FewShotClassifier:
         return self._fitted().vectors(check_texts(X))
 
     def score(self, X: Iterable[str], y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """The share of texts whose label (or every one of whose labels) is right."""
+        """The share of texts whose label is right, or all of whose labels are."""
         fitted, texts = self._fitted(), check_texts(X)
         truth = Labels.of(y, len(texts))
         if truth.format != fitted.label_format:
@@ -200,7 +200,7 @@ class FewShotClassifier:
         return float(np.average(right, weights=sample_weight))
 
     def _fitted(self) -> FittedClassifier:
-        """What was learned; taken once by each method, so that another thread may learn meanwhile."""
+        """The fitted state; each method takes it once, so that another thread may learn meanwhile."""
         if not self.__sklearn_is_fitted__():
             raise _not_fitted_error()("This FewShotClassifier is not fitted yet: call fit with examples before asking it.")
         return self.fitted_
@@ -216,7 +216,7 @@ class FewShotClassifier:
     def explain(self, text: str | Iterable[str]) -> Explanation | list[Explanation]:
         """Why a text, or each of several texts, gets its answer, word by word.
 
-        The attention of each word, and its exact part in each class's `decision_function`; attention is held fixed.
+        An explanation has the attention of each word and its contribution to each class's `decision_function`.
         """
         fitted = self._fitted()
         if isinstance(text, str):
@@ -224,9 +224,9 @@ class FewShotClassifier:
         return [explain_text(fitted, one) for one in check_texts(text)]
 
     def suggest(self, texts: Iterable[str], n: int = 10) -> Ints:
-        """Positions of the n texts to label next: together they stand for those that the classifier is unsure of.
+        """Positions of the n texts to label next: together they represent those that the classifier is unsure about.
 
-        Of many texts an even sample is looked at.
+        If there are many texts, an even sample is considered.
         """
         fitted, candidates = self._fitted(), check_texts(texts)
         if n < 1:
@@ -236,7 +236,7 @@ class FewShotClassifier:
     # Keeping it
 
     def save(self, folder: str | Path, keep_examples: bool = False) -> None:
-        """Write a folder of plain files: all that is needed to predict, and the examples only if they are to be kept."""
+        """Write a folder of plain files: all that prediction needs, and the examples if `keep_examples`."""
         fitted = self._fitted()
         if keep_examples and self.examples_ is None:
             raise ModelError(
@@ -248,7 +248,7 @@ class FewShotClassifier:
     def load(cls, folder: str | Path, vectors: str | None = None, encoder: Any = None) -> FewShotClassifier:
         """Read such a folder, which may come from an untrusted source.
 
-        `vectors` names the word vectors where they are a file; `encoder` is the encoder where it was one of your own.
+        `vectors` is the file of word vectors, and `encoder` the object, if it was fitted with one of your own.
         """
         model = sentence_encoder(encoder).model if encoder is not None else None
         fitted, examples = load_classifier(Path(folder), vectors, model)
@@ -314,7 +314,7 @@ def sentence_encoder(encoder: Any) -> SentenceEncoder:
 
 
 def _not_fitted_error() -> type[Exception]:
-    """scikit-learn's error, which is one of Handful's too."""
+    """scikit-learn's error, which is also one of Handful's."""
     from sklearn.exceptions import NotFittedError
 
     return type("NotFittedError", (NotFittedError, HandfulError), {})

@@ -1,4 +1,4 @@
-"""Showing which words counted: a text with each word shaded by its weight, and an answer word by word."""
+"""Explanations: which words of a text counted for its answer, shaded in a terminal or on a page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .fitted import FittedClassifier
 
 STRONGEST = 5  # words listed under a text
 NO_WORDS = "No word of this text is known, so the probabilities are the classes' prior."
-LEFT_OUT = "A word counts for what leaving it out would take away; these effects do not add up to the score."
+LEFT_OUT = "A word's contribution is what the score would lose without it; these effects do not add up to the score."
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Explanation:
     constants: tuple[float, ...]
     words: tuple[WordPart, ...]  # none if none of them is known
     about: int  # the position, in `classes`, of the class that shading is about: the most probable one
-    additive: bool = True  # whether contributions add up to the scores, or are what leaving each word out would take away
+    additive: bool = True  # contributions add up to the scores; otherwise they are what the scores would lose without a word
 
     @property
     def note(self) -> str | None:
-        """What else there is to say."""
+        """A sentence about how to read the explanation, if it needs one."""
         if not self.words:
             return NO_WORDS
         return None if self.additive else LEFT_OUT

@@ -1,4 +1,4 @@
-"""What a classifier has learned: one immutable record, which is what is used, saved and loaded."""
+"""The fitted state of a classifier: one immutable record, which is used, saved and loaded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FittedClassifier:
     classes: Array
     label_format: LabelFormat
     encoder: FittedEncoder
-    head: ReadyHead  # to learn other examples with
+    head: ReadyHead  # for learning other examples
     scorer: CentredScorer
     calibration: Calibration
     sources: Sources = Sources()

@@ -14,7 +14,7 @@ from ..utils.functional import Floats, Ints
 
 LabelFormat = Literal["single", "lists", "indicator"]
 Array = np.ndarray[Any, Any]
-PLAIN = (str, bool, int, float)  # what an object array may hold to be saved
+PLAIN = (str, bool, int, float)  # types of labels in an object array that can be saved
 NUMBERS = ("|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
 SAVED_TYPES = ("object", "str", "|b1", *NUMBERS)
 
@@ -206,9 +206,9 @@ def classes_from_json(value: Any, place: str) -> Array:
             raise ValueError("labels are strings or numbers")
         classes = np.array(values, kind)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"{place} has classes that cannot be read ({error}): make the model again.") from error
+        raise ModelError(f"{place} has classes that cannot be read ({error}): create the model again.") from error
     if classes.ndim != 1 or classes.tolist() != values or len(set(values)) != len(values) or len(values) < 2:
-        raise ModelError(f"{place} has classes that are not at least two different labels: make the model again.")
+        raise ModelError(f"{place} has classes that are not at least two different labels: create the model again.")
     return classes
 
 

@@ -127,7 +127,7 @@ def load_classifier(
     except HandfulError:
         raise
     except DAMAGE as error:
-        raise ModelError(f"{place} or a file that it names is damaged ({error!r}): make the model again.") from error
+        raise ModelError(f"{place} or a file that it names is damaged ({error!r}): create the model again.") from error
     return fitted, examples
 
 
@@ -149,7 +149,7 @@ def _check_kind(folder: Path, config: Mapping[str, Any]) -> None:
 def _restore_words(
     facts: Mapping[str, Any], arrays: Arrays, classes: int, place: Path, vectors: str | SentenceModel | None
 ) -> FittedEncoder:
-    """An attention bag; a model may not name files, nor make us read for ever."""
+    """An attention bag; a saved model may neither name files nor set absurd limits."""
     named, language, most = facts["vectors"], facts["language"], facts["max_words"]
     if type(named) is not str or type(language) is not str or type(most) is not int or not 1 <= most <= MOST_WORDS_READ:
         raise ValueError("vectors and language should be names, max_words a number of words")
@@ -161,7 +161,7 @@ def _restore_words(
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words) or len(set(words)) < len(words):
         raise ValueError("words should be different strings")
     if vectors is not None and not isinstance(vectors, str):
-        raise ModelError(f"{place.parent} was fitted on word vectors, not with an encoder: leave `encoder` out.")
+        raise ModelError(f"{place.parent} was fitted on word vectors, not with an encoder: remove `encoder`.")
     if vectors is None and not all(part.split(":")[0] in PACKAGED_TABLES for part in named.split("+")):
         raise ModelError(
             f"{place.parent} was fitted with the vectors {named!r}, and a model may not name files: if you trust that file, "
@@ -180,7 +180,7 @@ def _restore_sentences(
     if facts["named"] and name not in KNOWN_ENCODERS:  # it may be a path, which a model may not name
         raise ValueError(f"there is no encoder {name!r}")
     if isinstance(model, str):
-        raise ModelError(f"{place.parent} was fitted with the encoder {name}, not on word vectors: leave `vectors` out.")
+        raise ModelError(f"{place.parent} was fitted with the encoder {name}, not on word vectors: remove `vectors`.")
     if model is None and not facts["named"]:
         raise ModelError(f"{place.parent} was fitted with an encoder of your own ({name}): give it again with `encoder`.")
     return restore_sentence_encoder(facts, arrays, model or find_encoder(name), place)

@@ -20,7 +20,7 @@ vectors_option = click.option("--vectors", help="The file of word vectors, if it
 quiet_option = click.option("--quiet", is_flag=True, help="No progress bar.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 separator_option = click.option(
-    "--label-separator", help="What separates several labels in one cell of CSV, such as ; ; a JSON list needs none."
+    "--label-separator", help="Separator of several labels in one cell of CSV, such as ; (a JSON list needs none)."
 )
 
 
@@ -45,7 +45,7 @@ def _source(file: str, on_error: str, **reading: Any) -> Any:
 def _say_skipped(skipped: int, problem: str) -> None:
     if skipped:
         rows = "1 row that cannot be read was" if skipped == 1 else f"{skipped:,} rows that cannot be read were"
-        say(f"{rows} left out, the first: {problem}.", err=True)
+        say(f"{rows} skipped; the first: {problem}.", err=True)
 
 
 @click.command(cls=Command)
@@ -127,7 +127,7 @@ def fit(
 
 
 def _sources_text(sources: dict[str, Any]) -> str:
-    """What else than examples a classifier learned from, to be added to a sentence."""
+    """The end of a sentence that says which sources other than examples a classifier learned from."""
     parts = []
     if sources["named"]:
         parts.append(f"the words of {len(sources['named'])} labels, each worth {sources['name_weight']:.1f} examples")
@@ -140,10 +140,10 @@ def _sources_text(sources: dict[str, Any]) -> str:
 @model_argument
 @source_options
 @click.option("--out", type=click.Path(path_type=Path), help="A file ending in .csv, .tsv, .jsonl or .parquet.")
-@click.option("--probabilities", is_flag=True, help="The probability of every class, a column each.")
+@click.option("--probabilities", is_flag=True, help="Add a column with the probability of each class.")
 @click.option("--keep", is_flag=True, help="Keep the columns of the input, before the answers.")
-@click.option("--reject-below", type=float, help="Leave the label empty where its probability is below this, from 0 to 1.")
-@click.option("--threshold", type=float, help="Where a text may have several labels: the probability above which it gets one.")
+@click.option("--reject-below", type=float, help="Leave the label empty if its probability is below this (0 to 1).")
+@click.option("--threshold", type=float, help="Probability above which a text gets a label, if it may have several.")
 @formulas_option(False)
 @click.option("--workers", default=1, help="Processes on this machine.")
 @click.option("--backend", default="processes", help="processes, dask or ray.")
@@ -195,7 +195,10 @@ def predict(
     _say_skipped(outcome.skipped, outcome.problem)
     if outcome.cut:
         longer = "1 text is" if outcome.cut == 1 else f"{outcome.cut:,} texts are"
-        say(f"{longer} longer than the number of words that the classifier reads; only their first words count.", err=True)
+        say(
+            f"{longer} longer than the number of words that the classifier reads; only the words up to max_words count.",
+            err=True,
+        )
     if out and as_json:
         click.echo(json.dumps({"out": str(out), **asdict(outcome)}))
     elif out:
@@ -256,7 +259,7 @@ def explain(model: Path, text: str, vectors: str | None, as_json: bool, html: Pa
     from ..utils.paths import check_not_input
 
     if html:
-        check_not_input(html, [model, vectors])
+        check_not_input(html, [*SavedClassifier.at(model, vectors).files, vectors])
     explanation = SavedClassifier.at(model, vectors).load().explain(_standard_input() if text == "-" else text)
     if html:
         write_atomic(html, HTML.format(explanation._repr_html_()).encode())
@@ -282,7 +285,7 @@ def _standard_input() -> str:
 def suggest(
     model: Path, number: int, escape_formulas: bool, vectors: str | None, as_json: bool, quiet: bool, **source: Any
 ) -> None:
-    """Choose the unlabelled texts that are worth labelling next: together they stand for those that it is unsure of.
+    """Choose the unlabelled texts that are worth labelling next: together they represent those that it is unsure about.
 
     Prints CSV with an empty column to fill in, ready for handful fit.
 

@@ -87,7 +87,7 @@ class SentenceEncoder:
         return documents.vectors
 
     def word_parts(self, text: str, scorer: CentredScorer) -> list[WordPart]:
-        """What leaving each word out takes from the scores: true effects, which do not add up."""
+        """Each word with what the scores would lose without it: true effects, which do not add up."""
         words = tokenize(text, MOST_WORDS_LEFT_OUT)
         without = [text[: word.start] + text[word.end :] for word in words]
         scores = scorer(self._encode([text, *without]).astype(np.float64))  # (1 + words, classes)
@@ -130,7 +130,7 @@ class SentenceEncoder:
         known = self.__dict__.get("_known_probe")
         if known is None:
             known = np.asarray(self.model.encode(list(PROBE)), np.float32)
-            object.__setattr__(self, "_known_probe", known)  # computed once; the same whoever computes it
+            object.__setattr__(self, "_known_probe", known)  # computed once, with the same result in any thread
         return known
 
     def ready_head(self) -> ReadyHead:

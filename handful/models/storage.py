@@ -32,7 +32,7 @@ def read_config(folder: Path, expected: int = FORMAT) -> dict[str, Any]:
         raise ModelError(f"{folder} is not a saved model, as it has no {CONFIG}: give a folder written by training.")
     try:
         config = json.loads((folder / CONFIG).read_text("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{folder / CONFIG} is damaged ({error}): create the model again.") from error
     version = config.get("format") if isinstance(config, dict) else None
     if version != expected:

@@ -26,7 +26,7 @@ from .representations import Batch
 from .signatures import Evidence
 
 TEXTS_CHECKED = 300  # for unknown words
-MOST_UNKNOWN = 0.4  # of the words of the examples: at most a quarter in English corpora, half in texts of other languages
+MOST_UNKNOWN = 0.4  # share of the words of the examples: at most a quarter in English corpora, half in other languages
 
 
 class Documents(Protocol):
@@ -76,15 +76,15 @@ class FittedEncoder(Protocol):
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector."""
+        """Length of a vector."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """All of it that is to be saved and is not an array, as JSON types."""
+        """Everything to be saved except arrays, as JSON types."""
         ...
 
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All arrays of it that are to be saved, by name."""
+        """The arrays to be saved, by name."""
         ...
 
     @property
@@ -102,11 +102,11 @@ class FittedEncoder(Protocol):
 
     @property
     def additive(self) -> bool:
-        """Whether the parts of words add up to the scores, or are what leaving each word out takes away."""
+        """Whether the contributions of words add up to the scores; otherwise they are what the scores lose without a word."""
         ...
 
     def word_parts(self, text: str, scorer: CentredScorer) -> list[WordPart]:
-        """Each word of a text with its part in the scores."""
+        """Each word of a text with its contribution to the scores."""
         ...
 
 

@@ -61,6 +61,32 @@ def studio(folder: Path | None, no_browser: bool, **given: Any) -> None:
     run_studio(settings, say, not no_browser)
 
 
+@click.command(cls=Command)
+@click.argument("model", type=click.Path(path_type=Path))
+@address_options
+@click.option("--vectors", help="The file of word vectors, if it was fitted with one.")
+@click.option(
+    "--learn/--no-learn", default=True, help="Learn from Label Studio's annotations, kept in a file next to the model."
+)
+@click.option("--new", is_flag=True, help="Begin without a model if there is none: Label Studio's annotations teach it.")
+@click.option("--open", "open_to_all", is_flag=True, help="Ask for no token; only on this machine.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Folder with the API keys; by default that of the studio.")
+@database_option
+def serve(model: Path, folder: Path | None, vectors: str | None, learn: bool, new: bool, **given: Any) -> None:
+    """Serve a saved classifier to other programs.
+
+    It speaks the protocols of Hugging Face, Text Embeddings Inference, Label Studio's ML backend and KServe.
+
+    \b
+    handful serve triage --port 8000
+    handful serve triage --host 0.0.0.0 --allow-host models.example.org
+    """
+    settings = _settings(folder, **given)
+    from ..service.server import run_serving
+
+    run_serving(model, settings, say, vectors, learn, new)
+
+
 @click.group(cls=Commands)
 def keys() -> None:
     """Add, list or revoke API keys, which let others use the studio or a served classifier."""

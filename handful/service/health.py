@@ -9,14 +9,14 @@ from fastapi import APIRouter, Response
 from .metrics import Metrics
 
 
-def health_routes(metrics: Metrics, ready: Callable[[], None]) -> APIRouter:
+def health_routes(metrics: Metrics, ready: Callable[[], object], about: dict[str, str] | None = None) -> APIRouter:
     """Whether the process lives, whether it can answer (`ready` raises if not), and what it has done."""
     router = APIRouter(tags=["health"])
 
     @router.get("/health")
     async def health() -> dict[str, str]:
         """Whether the process lives."""
-        return {"status": "ok"}
+        return about or {"status": "ok"}
 
     @router.get("/ready")
     def is_ready() -> dict[str, str]:

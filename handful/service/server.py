@@ -18,7 +18,9 @@ import uvicorn
 from ..errors import SettingError
 from .logs import log, write_logs
 from .security import kept_token
-from .settings import ServiceSettings
+from .serving.app import serving_app
+from .serving.learning import ServedModel
+from .settings import FILE_NAME, ServiceSettings
 from .store.database import Database
 from .store.keys import has_keys
 from .studio import studio_app
@@ -40,6 +42,32 @@ def run_studio(settings: ServiceSettings, say: Callable[[str], None], open_brows
         if open_browser:
             Timer(1.0, webbrowser.open, [address]).start()
         run(studio_app(settings), settings, listener)
+
+
+def run_serving(
+    folder: Path, settings: ServiceSettings, say: Callable[[str], None], vectors: str | None, learns: bool, new: bool
+) -> None:
+    """Serve a saved classifier until somebody stops it."""
+    model = ServedModel(folder, vectors, learns, new)
+    with bound(settings) as listener:
+        settings = replace(settings, port=listener.getsockname()[1])
+        if settings.loopback and settings.token is None and not settings.open_to_all:
+            settings.folder.mkdir(parents=True, exist_ok=True)
+            settings = replace(settings, token=kept_token(settings.folder))
+        check_reachable(settings)
+        say(f"Serving {model.name}: {page_address(replace(settings, token=None))}")
+        if settings.token:
+            say(f"Send the header `Authorization: Bearer {settings.token}`.")
+        run(serving_app(model, settings, _keys(settings)), settings, listener)
+
+
+def _keys(settings: ServiceSettings) -> Database | None:
+    """The store, if there is one: it has the keys."""
+    if settings.database is None and not (settings.folder / FILE_NAME).exists():
+        return None
+    database = Database(settings.url)
+    database.prepare()
+    return database
 
 
 def page_address(settings: ServiceSettings) -> str:

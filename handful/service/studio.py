@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI
-from fastapi.responses import FileResponse
-from fastapi.staticfiles import StaticFiles
 from sqlalchemy import text
 
 from .. import __version__
@@ -20,12 +17,11 @@ from .jobs import JobRunner
 from .learning.brain import Brain
 from .metrics import Metrics
 from .middleware import API, Gate
+from .pages import add_docs, add_page
 from .routes import accounts, cleaning, files, learning, projects, texts
 from .schemas import ErrorBody
 from .settings import ServiceSettings
 from .store.database import Database
-
-PAGE = Path(__file__).parent / "page"
 
 
 def open_service(settings: ServiceSettings) -> Service:
@@ -66,7 +62,8 @@ def studio_app(settings: ServiceSettings) -> FastAPI:
     for part in (accounts, files, projects, texts, learning, cleaning):
         app.include_router(part.router, prefix=API)
     app.include_router(health_routes(service.metrics, lambda: check_ready(service)))
-    add_pages(app)
+    add_page(app)
+    add_docs(app)
     add_handlers(app)
     app.add_middleware(Gate, settings=settings, database=service.database, metrics=service.metrics)
     return app
@@ -83,17 +80,3 @@ def close_service(service: Service) -> None:
     service.jobs.close()
     service.brain.close()
     service.database.close()
-
-
-def add_pages(app: FastAPI, index: str = "index.html") -> None:
-    """The page at /, its files under /page, and the description of the API at /docs."""
-
-    @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(PAGE / index, headers={"cache-control": "no-cache"})
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> FileResponse:
-        return FileResponse(PAGE / "docs.html", headers={"cache-control": "no-cache"})
-
-    app.mount("/page", StaticFiles(directory=PAGE), name="page")

@@ -114,7 +114,10 @@ def edit(service: Context, person: Someone, project: ProjectId, body: ProjectEdi
             check_encoder(values.get("encoder", row.encoder), values.get("language", row.language))
         if values:
             change_project(connection, project, **values)
-        return project_facts(connection, person, find_project(connection, person, project, "admin"))
+        facts = project_facts(connection, person, find_project(connection, person, project, "admin"))
+    if "encoder" in values:
+        service.learn(person, project)
+    return facts
 
 
 @router.delete("/projects/{project}", status_code=204, tags=["projects"])

@@ -30,8 +30,8 @@ class Server:
         self.process: Any = subprocess.Popen(command, env=os.environ | (environment or {}), **options)
         line = self.process.stdout.readline()
         assert "http://" in line, line
-        self.address, _, token = line.split()[-1].partition("/#token=")
-        self.token = token.strip()
+        address, _, token = line.split()[-1].partition("#token=")
+        self.address, self.token = address.rstrip("/"), token.strip()
         self.client = httpx.Client(
             base_url=f"{self.address}/api/v1", headers={"authorization": f"Bearer {self.token}"}, timeout=60
         )

@@ -47,7 +47,8 @@ Column = Annotated[str | None, Query(max_length=1_000)]
 BINARY: dict[str, Any] = {
     "requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 }
-DOWNLOAD: dict[int | str, Any] = {200: {"content": {"application/octet-stream": {}}, "description": "The file."}}
+SENT = [media for media, _ in MEDIA.values()] + ["application/zip"]
+DOWNLOAD: dict[int | str, Any] = {200: {"content": {media: {} for media in SENT}, "description": "The file."}}
 
 
 async def receive(service: Service, request: Request) -> Path:

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from sqlalchemy import Connection
 
 from ..context import Context, Service, Someone
-from ..errors import ConflictError
+from ..errors import ConflictError, InvalidError
 from ..learning.models import check_encoder
 from ..schemas import (
     ActionFacts,
@@ -163,6 +163,8 @@ def add(service: Context, person: Someone, project: ProjectId, body: NewClass) -
 def change(service: Context, person: Someone, project: ProjectId, number: Number, body: ClassEdit) -> ActionFacts:
     """Rename a class, or change its note, words or position."""
     values = body.model_dump(exclude_none=True, exclude={"id"})
+    if not values:
+        raise InvalidError("There is nothing to change: give a name, note, words or position.")
     with service.changing(person, project, "label") as (connection, row):
         result = edit_class(connection, row, person.annotator, body.id, number, values)
     return stored(service, project, row.visible, result)

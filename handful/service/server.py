@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import sys
 import webbrowser
@@ -84,6 +85,7 @@ def run(app: Any, settings: ServiceSettings, listener: socket.socket) -> None:
     log("start", host=settings.host, port=settings.port)
     options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
     config = uvicorn.Config(app, timeout_graceful_shutdown=GRACE, proxy_headers=bool(settings.root_path), **options)
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again at the end; asked to stop, it has done so
     uvicorn.Server(config).run(sockets=[listener])
     log("stop")
 

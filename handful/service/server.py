@@ -26,7 +26,7 @@ from .store.database import Database
 from .store.keys import has_keys
 from .studio import studio_app
 
-SWITCH_INTERVAL = 0.001  # seconds for which a thread that computes may keep others waiting
+SWITCH_INTERVAL = 0.0001  # seconds for which a thread that computes may keep others waiting, each time that they do
 GRACE = 90  # seconds for which requests that were accepted are finished when the server stops
 
 
@@ -112,7 +112,7 @@ def check_reachable(settings: ServiceSettings) -> None:
 def bound(settings: ServiceSettings) -> Iterator[socket.socket]:
     """A socket on the address; a port in use gets a sentence."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:  # else asyncio leaves delays on
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((settings.host, settings.port))

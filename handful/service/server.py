@@ -26,7 +26,7 @@ from .store.database import Database
 from .store.keys import has_keys
 from .studio import studio_app
 
-SWITCH_INTERVAL = 0.0001  # seconds for which a thread that computes may keep others waiting, each time that they do
+SWITCH_INTERVAL = 0.001  # seconds for which a thread that computes may keep others waiting
 GRACE = 90  # seconds for which requests that were accepted are finished when the server stops
 
 
@@ -84,7 +84,7 @@ def run(app: Any, settings: ServiceSettings, listener: socket.socket) -> None:
     write_logs()
     log("start", host=settings.host, port=settings.port)
     options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
-    config = uvicorn.Config(app, timeout_graceful_shutdown=GRACE, proxy_headers=bool(settings.root_path), **options)
+    config = uvicorn.Config(app, timeout_graceful_shutdown=GRACE, **options)
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again at the end; asked to stop, it has done so
     uvicorn.Server(config).run(sockets=[listener])
     log("stop")

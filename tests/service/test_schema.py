@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from running import Server
 from schemathesis.checks import (
     content_type_conformance,
     not_a_server_error,
     response_schema_conformance,
     status_code_conformance,
 )
-from studio import TEXTS
 
 from handful import FewShotClassifier
+
+from .running import Server
+from .studio import TEXTS
 
 pytestmark = pytest.mark.service
 

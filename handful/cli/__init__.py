@@ -12,6 +12,7 @@ from .datasets import datasets, split
 from .encoders import encoders
 from .meta import demo, evaluate, train
 from .report import attention, report
+from .service import keys, serve, studio
 from .vectors import vectors
 
 
@@ -25,6 +26,8 @@ def main() -> None:
     handful fit examples.csv --out triage               a classifier from a few labelled texts
     handful predict triage inbox.csv --out answers.csv  answer a file of any size
     handful explain triage "the parcel never came"      see which words mattered
+    handful serve triage --port 8000                    answer other programs
+    handful studio                                      label texts in a browser, and watch it learn
     handful datasets get reuters                        fetch a benchmark's data
     handful train --data reuters --out runs/reuters     meta-train the attention generator
     handful evaluate runs/reuters --json                test it on unseen classes
@@ -36,5 +39,6 @@ def main() -> None:
 
 _classifier = (fit, predict, score, explain, suggest, inspect)
 _meta = (train, evaluate, attention, report, benchmark, table, datasets, split, vectors, encoders)
-for _command in (demo, *_classifier, *_meta):
+_service = (studio, serve, keys)
+for _command in (demo, *_classifier, *_service, *_meta):
     main.add_command(_command)

@@ -1,0 +1,1 @@
+"""The routes of the studio's API, under /api/v1."""

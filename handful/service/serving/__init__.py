@@ -1,0 +1,1 @@
+"""A saved classifier for other programs, in the protocols that they speak."""

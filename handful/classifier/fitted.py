@@ -94,13 +94,14 @@ def fit_classifier(encoder: TextEncoder, head: ReadyHead, examples: Examples) ->
     single = examples.labels.format == "single"
     pool = encoder.read(examples.unlabeled) if examples.unlabeled and single else None
     with single_blas_thread():
-        learned = learn(encoder, head, _labelled(encoder, examples.merged(), classes), pool)
+        learned = learn(encoder, head, labelled_documents(encoder, examples.merged(), classes), pool)
         calibration = calibrate(encoder, head, learned, pool)
     sources = _sources(learned, classes, len(examples.unlabeled))
     return FittedClassifier(classes, examples.labels.format, learned.encoder, head, learned.scorer, calibration, sources)
 
 
-def _labelled(encoder: TextEncoder, examples: Examples, classes: Array) -> LabelledDocuments:
+def labelled_documents(encoder: TextEncoder, examples: Examples, classes: Array) -> LabelledDocuments:
+    """Read the examples and the words of class labels."""
     words = examples.class_words()
     names = Labels("single", np.array(list(words))) if words else None
     targets = [examples.labels.targets(classes)] + ([names.targets(classes)] if names else [])

@@ -14,6 +14,7 @@ from ...classifier.fitted import FittedClassifier, fit_classifier
 from ...classifier.labels import Examples, Labels
 from ...data.corpus import MAX_WORDS
 from ...data.frequencies import check_language
+from ...data.label_words import label_words
 from ...embeddings.encoders import KNOWN_ENCODERS, find_encoder, list_encoders
 from ...embeddings.vector_cache import CachedEncoder
 from ...embeddings.words import WordLookup
@@ -87,7 +88,7 @@ def fit_project(database: Database, folder: Path, most: int, project: str) -> tu
     """Fit the model of a project to its labels, or to an even sample of at most `most` of them."""
     row, classes, labelled = read_project(database, project)
     names = {one.number: one.name for one in classes}
-    words = {one.name: one.words or spoken(one.name) for one in classes} if row.use_class_names else {}
+    words = {one.name: one.words or spoken(one.name, row.language) for one in classes} if row.use_class_names else {}
     sources = even_by_class([one for one in labelled if not one.test], most)
     texts = [one.text for one in sources]
     labels = Labels("single", np.array([names[one.label] for one in sources], dtype=np.str_))
@@ -102,9 +103,9 @@ def fit_project(database: Database, folder: Path, most: int, project: str) -> tu
     return key_of(row), ProjectModel(fitted, examples, sources, tests, names, numbers)
 
 
-def spoken(name: str) -> str:
-    """The words of a class name."""
-    return name.replace("_", " ").replace("-", " ")
+def spoken(name: str, language: str) -> str:
+    """The words of a class name; the name itself if it does not read as words, for it may be all that is known."""
+    return label_words(name, language) or name
 
 
 def even_by_class(labelled: list[LabelledText], most: int) -> list[LabelledText]:

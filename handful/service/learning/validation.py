@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from ...classifier.calibration import LabelledDocuments, learn
-from ...classifier.fitted import FittedClassifier, fit_classifier
-from ...classifier.labels import Examples, Labels
+from ...classifier.fitted import FittedClassifier, fit_classifier, labelled_documents
+from ...classifier.labels import Examples
+from ...models.learning import learn
 from ...utils.functional import Floats, Ints, softmax
 from .models import ProjectModel
 
@@ -92,31 +92,23 @@ def left_out(fitted: FittedClassifier, examples: Examples, folds: int) -> Floats
     A class that the rest does not know has probability 0. Names of classes stay.
     """
     count, encoder = len(examples.texts), fitted.encoder.encoder
-    documents = _documents(encoder, examples, fitted)
-    parts = np.concatenate([spread(examples.labels.values.tolist(), folds), np.full(len(examples.named), -1)])
+    documents = labelled_documents(encoder, examples, fitted.classes)
+    parts = np.concatenate([spread(examples.labels.values.tolist(), folds), np.full(documents.names.sum(), -1)])
     found = np.zeros((count, len(fitted.classes)), np.float32)
     for part in range(folds):
         asked, rest = np.flatnonzero(parts == part), np.flatnonzero(parts != part)
         known = documents.targets[rest].sum(axis=0) > 0
         if not len(asked) or not known.any():
             continue
-        chosen = documents.select(rest)
-        narrow = LabelledDocuments(chosen.documents, chosen.targets[:, known], chosen.weights, True)
+        narrow = replace(documents, targets=documents.targets[:, known]).select(rest)
         if known.sum() == 1:
             found[asked[:, None], np.flatnonzero(known)] = 1.0
             continue
-        learned, scorer = learn(encoder, fitted.head, narrow)
-        vectors = learned.vectors(documents.select(asked).documents).astype(np.float64)
-        logits = fitted.calibration.factor * scorer(vectors) + narrow.prior
+        learned = learn(encoder, fitted.head, narrow)
+        vectors = learned.encoder.vectors(documents.select(asked).documents).astype(np.float64)
+        logits = fitted.calibration.factor * learned.scorer(vectors) + learned.labelled.prior
         found[asked[:, None], np.flatnonzero(known)] = softmax(logits)
     return found
-
-
-def _documents(encoder: Any, examples: Examples, fitted: FittedClassifier) -> LabelledDocuments:
-    names = Labels("single", np.array(list(examples.named), dtype=np.str_))
-    targets = np.concatenate([examples.labels.targets(fitted.classes), names.targets(fitted.classes)])
-    documents = encoder.read([*examples.texts, *examples.named.values()])
-    return LabelledDocuments(documents, targets, np.ones(len(targets), np.float32), True)
 
 
 def spread(labels: list[Any], folds: int) -> Ints:

@@ -152,14 +152,15 @@ def trust_in_names(vectors: Floats, labelled: LabelledDocuments) -> float:
 
 
 def _names_among_examples(vectors: Floats, labelled: LabelledDocuments) -> Floats:
-    """The vectors, with those of label words moved so that their mean is that of the examples: words are not texts."""
-    names, shots = labelled.names, labelled.shots
-    if not names.any() or not shots.any():
-        return vectors
-    means = _class_means(vectors, labelled.targets, np.where(names, 0, labelled.weights).astype(np.float32))[shots > 0]
+    """The vectors, with those of label words moved to where examples are, by how far the two are apart: words are not texts."""
+    present = vectors.any(axis=1)
+    names = labelled.names & present
+    words = _class_means(vectors, labelled.targets, names * np.float32(1))  # (classes, dim)
+    examples = _class_means(vectors, labelled.targets, labelled.weights * (~labelled.names & present))
+    both = words.any(axis=1) & examples.any(axis=1)
     moved = vectors.copy()
-    present = names & vectors.any(axis=1)
-    moved[present] += means.mean(axis=0) - vectors[present].mean(axis=0)
+    if both.sum() > 1:
+        moved[names] += (examples[both] - words[both]).mean(axis=0)
     return moved
 
 

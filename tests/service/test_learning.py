@@ -32,7 +32,7 @@ def test_predictions_are_those_of_the_library(studio: Studio) -> None:
     path = studio.labelled()
     studio.ask("PATCH", path, json={"use_class_names": False})
     texts = [text for label in TEXTS for text in TEXTS[label]]
-    clf = FewShotClassifier().fit(texts, [label for label in TEXTS for _ in TEXTS[label]])
+    clf = FewShotClassifier().fit(texts, [label for label in TEXTS for _ in TEXTS[label]], class_names=False)
     asked = ["where is my train", "a slice of cake"]
     answers = studio.post(f"{path}/predict", {"texts": asked, "top_k": 2})["answers"]
     for answer, row in zip(answers, clf.predict_proba(asked), strict=True):

@@ -103,7 +103,7 @@ def fit_project(database: Database, folder: Path, most: int, project: str) -> tu
     return key_of(row), ProjectModel(fitted, examples, sources, tests, names, numbers)
 
 
-def spoken(name: str, language: str) -> str:
+def spoken(name: str, language: str = "en") -> str:
     """The words of a class name; the name itself if it does not read as words, for it may be all that is known."""
     return label_words(name, language) or name
 

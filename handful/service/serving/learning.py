@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from errno import ENOSPC
 from pathlib import Path
 from threading import Lock
@@ -164,7 +164,10 @@ class ServedModel:
         with_examples = set(pairs.values())
         named |= {name: words for name, words in self._named.items() if name not in with_examples}
         labels = Labels("single", np.array(list(pairs.values()), dtype=np.str_))
-        return Examples(list(pairs), labels, dict(named), np.ones(len(pairs), np.float32))
+        weights = np.ones(len(pairs), np.float32)
+        if known is None:
+            return Examples(list(pairs), labels, dict(named), weights, label_language="en")
+        return replace(known, texts=list(pairs), labels=labels, named=dict(named), weights=weights)
 
     def facts(self) -> dict[str, Any]:
         """All that others may know of it."""

@@ -111,7 +111,7 @@ class _ClassDetail(_Line):
 
 
 class _Detail(BaseModel):
-    """What an action that can be undone says about classes."""
+    """The classes that an action which can be undone refers to."""
 
     classes: list[_ClassDetail]
     changed: int

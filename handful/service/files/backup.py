@@ -111,7 +111,7 @@ class _ClassDetail(_Line):
 
 
 class _Detail(BaseModel):
-    """What an action that can be undone says about classes."""
+    """The part of an action about classes, by which it is undone."""
 
     classes: list[_ClassDetail]
     changed: int

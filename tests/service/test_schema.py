@@ -14,7 +14,7 @@ from handful import FewShotClassifier
 from .running import Server
 from .studio import TEXTS
 
-schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is installed by make test-all")
+schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed: make test-all installs it")
 from schemathesis.checks import (  # noqa: E402
     content_type_conformance,
     not_a_server_error,

@@ -111,7 +111,7 @@ class _ClassDetail(_Line):
 
 
 class _Detail(BaseModel):
-    """The classes that an action which can be undone refers to."""
+    """The part of an action about classes, by which it is undone."""
 
     classes: list[_ClassDetail]
     changed: int

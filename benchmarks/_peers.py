@@ -60,8 +60,9 @@ def load_texts(data: str) -> Material:
 
 
 def _classes_of(name: str, part: str) -> set[str]:
-    if part == "val":
-        return set(read_json(SHIPPED_GENERATOR / CLASSES)[name]["val"])
+    used = read_json(SHIPPED_GENERATOR / CLASSES).get(name, {}).get(part)  # to train or to choose the generator
+    if used:
+        return set(used)
     if name not in known_datasets():  # packaged texts, or a file with a split next to it
         dataset = load_dataset(name)
         return {dataset.corpus.classes[label] for label in getattr(dataset.split, part)}
@@ -103,6 +104,16 @@ class Task:
     unlabelled: list[str]
 
 
+def draw_classes(inputs: Material, ways: int, rng: np.random.Generator) -> tuple[Material, Material]:
+    """The material of some classes, or of all if `ways` is 0, and that of the others."""
+    chosen = rng.permutation(len(inputs.classes))[: ways or None]
+    inside = np.isin(inputs.labels, chosen)
+    parts = [[text for text, wanted in zip(inputs.texts, here, strict=True) if wanted] for here in (inside, ~inside)]
+    return tuple(
+        Material(texts, inputs.labels[here], inputs.classes) for texts, here in zip(parts, (inside, ~inside), strict=True)
+    )
+
+
 def make_task(inputs: Material, shots: int, queries: int, *seed: int, unlabelled: int = UNLABELLED) -> Task:
     """A task with all classes of the material; labels are names."""
     chosen = draw(inputs.labels, shots, queries, *seed)
@@ -126,18 +137,19 @@ class Classifier(Protocol):
         """Answer."""
 
 
-def fit_in_setting(classifier: Classifier, task: Task, setting: str) -> Classifier:
-    """Learn from what the setting gives; only FewShotClassifier can use unlabelled texts.
+def fit_in_setting(classifier: Classifier, task: Task, setting: str, names: bool = True) -> Classifier:
+    """Learn from what the setting gives, or without label words; only FewShotClassifier can use unlabelled texts.
 
     The other classifiers get the words of a class's label as one more example of the class.
     """
     labels = task.labels.tolist()
+    names = names and setting != EXAMPLES
     if isinstance(classifier, FewShotClassifier):
-        named = False if setting == EXAMPLES else None if labels else task.classes
+        named = False if not names else None if labels else task.classes
         others = task.unlabelled if setting == POOL else None
         return classifier.fit(task.texts, labels, class_names=named, unlabeled=others)
-    names = [] if setting == EXAMPLES else task.classes
-    return classifier.fit([*task.texts, *map(spoken, names)], [*labels, *names])  # type: ignore[no-any-return]
+    named = task.classes if names else []
+    return classifier.fit([*task.texts, *map(spoken, named)], [*labels, *named])  # type: ignore[no-any-return]
 
 
 def spoken(label: str) -> str:

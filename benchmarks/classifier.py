@@ -1,12 +1,20 @@
-"""Compare FewShotClassifier with its peers: accuracy, seconds to fit, texts per second, memory, time to a cold first answer.
+"""Compare FewShotClassifier with its peers: accuracy, macro-F1, seconds to fit, texts per second, memory, cold first answer.
 
-python benchmarks/classifier.py --data banking77,20newsgroups:test --out peers.jsonl      (extra peers; an idle machine)
-python benchmarks/classifier.py --data huffpost:val --peers handful,ridge --shots 1,5 --draws 20 --out peers.jsonl
+python benchmarks/classifier.py --data banking77,20newsgroups:test --no-timing --vector-cache vectors.sqlite --out peers.jsonl
+python benchmarks/classifier.py --data banking77,20newsgroups:test --timing-only --out peers.jsonl      (an idle machine)
+python benchmarks/classifier.py --markdown --out peers.jsonl
 
-A data set is NAME, or NAME:test for the paper's test classes, or NAME:val for the classes on which the generator was chosen;
-all these classes are used. A draw is some examples of each class and some queries, the same for every peer; the examples for
-one shot are among those for five. Every peer runs in its own process on two threads. Results are appended to the file as they
-come, an interrupted run is resumed, and the table shows everything in the file.
+A data set is NAME, or NAME:test for the paper's test classes, or NAME:val for the classes on which the generator was chosen,
+or NAME:train+val; all these classes are used. The settings are:
+
+examples    labelled examples alone
+names       and the words of the classes' labels; possible without examples (0 shots)
+unlabelled  and 5,000 texts without labels, which are neither queries nor examples; only FewShotClassifier uses them
+
+A draw is some examples of each class and some queries, the same for every peer; the examples for one shot are among those for
+five. Peers run in their own processes on two threads. Results are appended to the file as they come, an interrupted run is
+resumed, and the tables show all results in the file for these data sets, peers and settings. It takes the extra peers,
+tests/fetch_encoder.py for bge-small and benchmarks/fetch_potion.py for potion-base-8M.
 """
 
 from __future__ import annotations
@@ -18,22 +26,38 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Iterator
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _peers import MOST_SHOTS, PEERS, Classifier, SetFit, draw, load_texts
+from _peers import (
+    EXAMPLES,
+    MOST_SHOTS,
+    PEERS,
+    SETTINGS,
+    USUAL,
+    Classifier,
+    SetFit,
+    fit_in_setting,
+    load_texts,
+    make_task,
+)
+from _tables import ACCURACY, BOTH, TIMING, Result, read_results, section
 from speed import short_texts
+
+from handful.errors import HandfulWarning
 
 THREADS = 2
 COLD_RUNS = 3  # the median counts
 RATE_SECONDS = 2.0  # of prediction, to measure the rate
 AT_ONCE = 1000  # short texts per call
-PACKAGES = ("handful", "numpy", "scikit-learn", "torch", "transformers", "sentence-transformers", "setfit")
+TIMED_QUERIES = 100  # answered before memory is read, if only timings are measured
+PACKAGES = ("handful", "numpy", "scikit-learn", "onnxruntime", "model2vec", "torch", "sentence-transformers", "setfit")
 
 
 # Work in a separate process
@@ -41,64 +65,46 @@ PACKAGES = ("handful", "numpy", "scikit-learn", "torch", "transformers", "senten
 
 @dataclass(frozen=True)
 class Job:
-    """One peer on one data set with one number of shots, for some draws; without data, only its first answer."""
+    """One peer on one data set, for some cells (setting, shots, draw); without data, only its first answer."""
 
     peer: str
     threads: int
+    cells: tuple[tuple[str, int, int], ...]
     data: str = ""
-    shots: int = 0
     queries: int = 0
     seed: int = 0
-    draws: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Result:
-    """The result of one draw, or of one cold process, which has no data."""
-
-    peer: str
-    threads: int
-    data: str
-    shots: int
-    queries: int
-    seed: int
-    draw: int
-    classes: int = 0
-    accuracy: float = 0.0
-    fit_seconds: float = 0.0
-    texts_per_second: float = 0.0
-    peak_megabytes: float = 0.0
-    first_answer_seconds: float = 0.0
-    versions: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """The values that identify it."""
-        return self.peer, self.threads, self.data, self.shots, self.queries, self.seed, self.draw
-
-    def __str__(self) -> str:
-        if not self.data:
-            return f"{self.peer}: first answer of a cold process after {self.first_answer_seconds:.1f} s"
-        return f"{self.peer} on {self.data}, {self.shots}-shot, draw {self.draw}: {100 * self.accuracy:.1f} %"
+    kind: str = BOTH
+    cache: str = ""  # file of vectors
 
 
 def work(job: Job) -> Iterator[Result]:
     """Fit and predict each draw."""
+    warnings.simplefilter("ignore", HandfulWarning)  # texts that occur twice in the data
     inputs = load_texts(job.data)
-    classifier = PEERS[job.peer].make()
-    names = np.array(inputs.classes)[inputs.labels]
-    for number in job.draws:
-        chosen = draw(inputs.labels, job.shots, job.queries, job.seed, number)
-        support, query = ([inputs.texts[i] for i in part] for part in (chosen.support, chosen.query))
-        if number == job.draws[0]:
-            warm_up(classifier)
+    classifier = PEERS[job.peer].make(Path(job.cache) if job.cache else None)
+    if job.kind != ACCURACY:
+        warm_up(classifier)
+    for setting, shots, number in job.cells:
+        task = make_task(inputs, shots, job.queries, job.seed, number)
         start = time.perf_counter()
-        classifier.fit(support, names[chosen.support].tolist())
-        seconds = time.perf_counter() - start
-        right = float(np.mean(np.asarray(classifier.predict(query)) == names[chosen.query]))
-        measured = {"accuracy": right, "fit_seconds": seconds, "texts_per_second": rate(classifier), **surroundings()}
-        place = (job.peer, job.threads, job.data, job.shots, job.queries, job.seed, number, len(inputs.classes))
-        yield Result(*place, **measured)
+        fit_in_setting(classifier, task, setting)
+        measured: dict[str, Any] = {"fit_seconds": time.perf_counter() - start} if job.kind != ACCURACY else {}
+        queries = len(task.queries) if job.kind != TIMING else TIMED_QUERIES
+        found = np.asarray(classifier.predict(task.queries[:queries]))
+        if job.kind != TIMING:
+            measured |= quality(found, task.truth)
+        if job.kind != ACCURACY:
+            measured |= {"texts_per_second": rate(classifier), "peak_megabytes": peak_megabytes()}
+        about = {"setting": setting, "kind": job.kind, "classes": len(inputs.classes), "versions": versions()}
+        yield Result(job.peer, job.threads, job.data, shots, job.queries, job.seed, number, **about, **measured)
+
+
+def quality(found: np.ndarray[Any, Any], truth: np.ndarray[Any, Any]) -> dict[str, float]:
+    """Accuracy and macro-F1."""
+    from sklearn.metrics import f1_score
+
+    macro = f1_score(truth, found, average="macro", zero_division=0)
+    return {"accuracy": float(np.mean(found == truth)), "macro_f1": float(macro)}
 
 
 def warm_up(classifier: Classifier) -> None:
@@ -123,9 +129,9 @@ def rate(classifier: Classifier) -> float:
     return done / (time.perf_counter() - start)
 
 
-def surroundings() -> dict[str, Any]:
-    """The peak memory of this process, and the installed versions."""
-    return {"peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "versions": versions()}
+def peak_megabytes() -> float:
+    """The peak memory of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def versions() -> dict[str, str]:
@@ -141,7 +147,7 @@ def versions() -> dict[str, str]:
 
 def first_answer(peer: str) -> None:
     """Learn from two short texts and predict a third; SetFit fits only its head, as if it had been fine-tuned before."""
-    classifier = PEERS[peer].make()
+    classifier = PEERS[peer].make(None)
     texts, labels = ["a good meal", "a late train"], ["food", "travel"]
     if isinstance(classifier, SetFit):
         classifier.model.model_head.fit(classifier.model.encode(texts), labels)
@@ -159,11 +165,11 @@ def run(job: Job) -> Iterator[Result]:
         for line in _lines_of(job, "--work", json.dumps(asdict(job))):
             yield Result(**json.loads(line))
         return
-    for number in job.draws:
+    for *_, number in job.cells:
         start = time.perf_counter()
         list(_lines_of(job, "--first-answer", job.peer))
         seconds = time.perf_counter() - start
-        place = (job.peer, job.threads, job.data, job.shots, job.queries, job.seed, number)
+        place = (job.peer, job.threads, job.data, 0, job.queries, job.seed, number)
         yield Result(*place, first_answer_seconds=seconds, versions=versions())
 
 
@@ -180,100 +186,82 @@ def _lines_of(job: Job, *options: str) -> Iterator[str]:
         )
 
 
-def read_results(path: Path) -> list[Result]:
-    """The results in a file; a truncated line is removed."""
-    if not path.is_file():
-        return []
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if whole != content:
-        os.truncate(path, len(whole))
-    return [Result(**json.loads(line)) for line in whole.splitlines()]
-
-
 def jobs(arguments: argparse.Namespace, done: set[tuple[Any, ...]]) -> Iterator[Job]:
-    """The jobs that are still to be done."""
+    """The jobs that are still to be done; each group of cells whose memory or time counts has its own process."""
     for peer in arguments.peers:
-        cold = Job(peer, arguments.threads, draws=tuple(range(COLD_RUNS)))
-        draws = range(arguments.slow_draws if PEERS[peer].slow else arguments.draws)
-        rest = (arguments.queries, arguments.seed, tuple(draws))
-        shots = [Job(peer, arguments.threads, data, number, *rest) for data in arguments.data for number in arguments.shots]
-        for job in (cold, *shots):
-            place = (job.peer, job.threads, job.data, job.shots, job.queries, job.seed)
-            missing = tuple(number for number in job.draws if (*place, number) not in done)
-            if missing:
-                yield replace(job, draws=missing)
-
-
-# The table
-
-
-def interval(values: Sequence[float]) -> str:
-    """The mean with the half-width of its 95 % interval by Student's t, in percent; for one value, only the value."""
-    from scipy.stats import t
-
-    mean = 100 * float(np.mean(values))
-    if len(values) < 2:
-        return f"{mean:.1f}"
-    width = t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / len(values) ** 0.5
-    return f"{mean:.1f} ± {100 * width:.1f}"
-
-
-def table(results: Sequence[Result], data: str) -> str:
-    """The peers on one data set as a Markdown table; accuracies are in percent."""
-    found = [result for result in results if result.data == data]
-    shots = sorted({result.shots for result in found})
-    heads = [*(f"{number}-shot" for number in shots), *(f"fit {number}-shot, s" for number in shots)]
-    lines = [cells(["", *heads, "texts/s", "memory, MB", "first answer, s"]), cells(["---"] * (len(heads) + 4))]
-    for name, peer in PEERS.items():
-        mine = [result for result in found if result.peer == name]
-        if not mine:
+        if PEERS[peer].make is None:
             continue
-        by_shots = [[result for result in mine if result.shots == number] for number in shots]
-        cold = [result.first_answer_seconds for result in results if result.peer == name and not result.data]
-        columns = [interval([result.accuracy for result in group]) if group else "–" for group in by_shots]
-        columns += [seconds(np.median([result.fit_seconds for result in group])) if group else "–" for group in by_shots]
-        columns += [f"{np.median([result.texts_per_second for result in mine]):,.0f}"]
-        columns += [f"{max(result.peak_megabytes for result in mine):.0f}", f"{np.median(cold):.1f}" if cold else "–"]
-        draws = "/".join(str(len(group)) for group in by_shots)
-        lines.append(cells([f"{peer.title} ({draws} draws)", *columns]))
-    first = found[0]
-    about = f"{data}: all {first.classes} classes, at most {first.queries} queries per draw, {first.threads} threads."
-    return "\n".join([about, "", *lines, ""])
+        if arguments.kind != ACCURACY:
+            yield from missing(Job(peer, arguments.threads, tuple((EXAMPLES, 0, number) for number in range(COLD_RUNS))), done)
+        for data in arguments.data:
+            groups = list(cells_of(peer, arguments))
+            if arguments.kind == ACCURACY:
+                groups = [tuple(cell for group in groups for cell in group)]
+            rest = (data, arguments.queries, arguments.seed, arguments.kind, arguments.vector_cache)
+            for group in groups:
+                yield from missing(Job(peer, arguments.threads, group, *rest), done)
 
 
-def seconds(value: float) -> str:
-    """Seconds with three digits.
+def cells_of(peer: str, arguments: argparse.Namespace) -> Iterator[tuple[tuple[str, int, int], ...]]:
+    """The draws of each setting and number of shots that suits it."""
+    draws = arguments.slow_draws if PEERS[peer].slow else arguments.draws
+    for setting in arguments.settings:
+        for shots in arguments.shots:
+            if setting in PEERS[peer].settings and (shots or setting != EXAMPLES):
+                yield tuple((setting, shots, number) for number in range(draws))
 
-    >>> seconds(0.03551), seconds(1032.8)
-    ('0.0355', '1,033')
-    """
-    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+def missing(job: Job, done: set[tuple[Any, ...]]) -> Iterator[Job]:
+    """The job without the cells that are done, if any remain."""
+    place = (job.peer, job.threads, job.data, job.queries, job.seed)
+    cells = tuple(cell for cell in job.cells if (*place, *cell) not in done)
+    if cells:
+        yield replace(job, cells=cells)
 
 
-def cells(values: Iterable[str]) -> str:
-    """One line of a Markdown table."""
-    return f"| {' | '.join(values)} |"
+# The command
 
 
 def parse() -> argparse.Namespace:
     """Parse the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     listed = {"type": lambda value: value.split(",")}
-    parser.add_argument("--data", default=["huffpost:val"], **listed, help="Data sets, separated by commas.")
-    parser.add_argument("--peers", default=list(PEERS), **listed, help=f"Peers, separated by commas: {', '.join(PEERS)}.")
-    parser.add_argument("--shots", default=[1, 2, 5, 10], type=lambda value: [int(number) for number in value.split(",")])
-    parser.add_argument("--draws", type=int, default=10)
-    parser.add_argument("--slow-draws", type=int, default=2, help="Number of draws for MiniLM and SetFit.")
+    parser.add_argument("--data", **listed, help="Data sets, separated by commas. Default: huffpost:val.")
+    parser.add_argument("--peers", **listed, help=f"Some of {', '.join(PEERS)}. Default: {', '.join(USUAL)}.")
+    parser.add_argument("--settings", default=list(SETTINGS), **listed, help=f"Some of {', '.join(SETTINGS)}. Default: all.")
+    parser.add_argument(
+        "--shots", type=lambda value: [int(number) for number in value.split(",")], help="0 to 10, for example 1,5."
+    )
+    parser.add_argument("--draws", type=int, help="Number of draws. Default: 5, or 1 with --timing-only.")
+    parser.add_argument("--slow-draws", type=int, default=1, help="Number of draws for SetFit.")
     parser.add_argument("--queries", type=int, default=1000, help="Maximum number of queries per draw.")
     parser.add_argument("--threads", type=int, default=THREADS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("peers.jsonl"), help="Results file.")
+    parser.add_argument("--vector-cache", default="", help="SQLite file that keeps vectors of encoders; needs --no-timing.")
+    kinds = parser.add_mutually_exclusive_group()
+    measure = {"dest": "kind", "action": "store_const", "default": BOTH}
+    kinds.add_argument("--no-timing", const=ACCURACY, **measure, help="Measure accuracy only: the machine may be busy.")
+    kinds.add_argument("--timing-only", const=TIMING, **measure, help="Measure time and memory only.")
+    kinds.add_argument("--markdown", action="store_true", help="Measure nothing, print the tables of the results file.")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--first-answer", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if max(arguments.shots) > MOST_SHOTS or not set(arguments.peers) <= set(PEERS):
-        parser.error(f"--shots must be at most {MOST_SHOTS}, and --peers some of {', '.join(PEERS)}.")
+    return checked(parser.parse_args(), parser)
+
+
+def checked(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options with their defaults, or an error."""
+    only_timing = arguments.kind == TIMING
+    arguments.data = arguments.data or ([] if arguments.markdown else ["huffpost:val"])
+    arguments.peers = arguments.peers or [*USUAL, *(["setfit"] if arguments.markdown else [])]
+    arguments.shots = arguments.shots or ([1, 5, 10] if only_timing else [0, 1, 2, 5, 10])
+    arguments.draws = arguments.draws or (1 if only_timing else 5)
+    if not set(arguments.peers) <= set(PEERS) or not set(arguments.settings) <= set(SETTINGS):
+        parser.error(f"--peers must be some of {', '.join(PEERS)}, and --settings some of {', '.join(SETTINGS)}.")
+    if max(arguments.shots) > MOST_SHOTS:
+        parser.error(f"--shots is {max(arguments.shots)}: it must be at most {MOST_SHOTS}.")
+    if arguments.vector_cache and arguments.kind != ACCURACY and not arguments.markdown:
+        parser.error("--vector-cache would make timings wrong: add --no-timing.")
     return arguments
 
 
@@ -288,20 +276,30 @@ def main() -> None:
             for result in work(Job(**json.loads(arguments.work))):
                 print(json.dumps(asdict(result)), file=results_only, flush=True)
     else:
-        for job in jobs(arguments, {result.key for result in read_results(arguments.out)}):
-            for result in run(job):
-                with arguments.out.open("a") as stream:
-                    stream.write(json.dumps(asdict(result)) + "\n")
-                print(result, file=sys.stderr)
+        if not arguments.markdown:
+            measure(arguments)
         print_tables(arguments)
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    """Append the missing results to the file."""
+    done = {result.key for result in read_results(arguments.out) if result.kind in (BOTH, arguments.kind)}
+    for job in jobs(arguments, done):
+        for result in run(job):
+            with arguments.out.open("a") as stream:
+                stream.write(json.dumps(asdict(result)) + "\n")
+            print(result, file=sys.stderr)
 
 
 def print_tables(arguments: argparse.Namespace) -> None:
     """Print the tables of the results that were measured with these options."""
-    results = [result for result in read_results(arguments.out) if result.threads == arguments.threads]
+    results = [one for one in read_results(arguments.out) if one.threads == arguments.threads and one.peer in arguments.peers]
     alike = [one for one in results if not one.data or (one.queries, one.seed) == (arguments.queries, arguments.seed)]
-    for data in arguments.data:
-        print(table(alike, data))
+    alike.sort(key=lambda one: list(PEERS).index(one.peer))
+    for data in arguments.data or dict.fromkeys(one.data for one in alike if one.data):
+        for setting in arguments.settings:
+            if text := section(alike, data, setting):
+                print(text)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class Computed(Generic[Value]):
 
     def _refresh(self, project: str, key: Key) -> None:
         try:
-            with suppress(HandfulError):  # whoever asks for it gets the sentence
+            with suppress(HandfulError):  # the next request for it gets the sentence
                 self.current(project, key)
         finally:
             with self._guard:

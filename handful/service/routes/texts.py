@@ -168,7 +168,7 @@ def add(service: Context, person: Someone, project: ProjectId, body: TextsReques
     limits = service.settings.limits
     check_texts(service, [one.text for one in body.texts])
     if any(not one.text.strip() for one in body.texts):
-        raise InvalidError("A text is empty: leave it out.")
+        raise InvalidError("A text is empty: remove it.")
     service.project(person, project, "admin")
     rows = [UploadedRow(one.text, one.label, one.extra or {}) for one in body.texts]
     facts = import_rows(service.database, limits, project, new_id(), rows, lambda: None)

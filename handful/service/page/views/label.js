@@ -68,13 +68,14 @@ class LabelView {
     this.searchBox = el("input", { type: "search", "aria-label": "Label texts with these words", placeholder: "Words to search", value: this.search, oninput: debounce((event) => this.choose(this.strategy, event.target.value), 300) });
     const strategies = choice(STRATEGIES, this.strategy, { "aria-label": "Which text comes next", onchange: (event) => this.choose(event.target.value, this.search) });
     const marks = Object.entries(MARKS).map(([key, [mark, name]]) => el("button", { type: "button", "aria-keyshortcuts": key, onclick: () => this.give(mark) }, keycap(key), name));
+    this.agreeing = el("button", { type: "button", "aria-keyshortcuts": "Enter", onclick: () => this.agree() });
     const back = [
       el("button", { type: "button", class: "ghost", "aria-keyshortcuts": "z", onclick: undo }, keycap("z"), "Undo"),
       el("button", { type: "button", class: "ghost", "aria-keyshortcuts": "y", onclick: redo }, keycap("y"), "Redo"),
     ];
-    this.card = el("article", { class: "card labelling", "aria-labelledby": "text" }, this.note, this.text, this.reason, el("div", { class: "row marks" }, marks, el("span", { class: "gap" }), back));
-    const side = el("section", { class: "side", "aria-label": "Classes" }, this.panel, el("div", { class: "row" }, el("button", { type: "button", class: "ghost", onclick: () => this.addClass() }, keycap("c"), "New class"), el("button", { type: "button", class: "ghost", onclick: () => this.search_class() }, keycap("/"), "Find a class")));
-    const past = el("section", { class: "before" }, el("h2", { text: "Your latest labels" }), this.strip);
+    this.card = el("article", { class: "card labelling", "aria-labelledby": "text" }, this.note, this.text, this.reason, el("div", { class: "row marks" }, this.agreeing, marks));
+    const side = el("section", { class: "side", "aria-label": "Classes" }, this.panel, el("div", { class: "row" }, el("button", { type: "button", class: "ghost", onclick: () => this.addClass() }, keycap("c"), "New class"), el("button", { type: "button", class: "ghost", onclick: () => this.searchClass() }, keycap("/"), "Find a class")));
+    const past = el("section", { class: "before" }, el("div", { class: "row" }, el("h2", { text: "Your latest labels" }), el("span", { class: "gap" }), back), this.strip);
     const bar = el("div", { class: "row toolbar" }, el("label", { class: "inline" }, el("span", { class: "muted", text: "Next" }), strategies), this.searchBox, this.meter);
     this.root.append(el("h1", { class: "unseen", text: "Label" }), bar, el("div", { class: "columns" }, el("div", { class: "work" }, this.card, past), side));
     this.searchBox.hidden = this.strategy !== "search";
@@ -94,7 +95,7 @@ class LabelView {
   press(key, event) {
     if (MARKS[key]) return this.give(MARKS[key][0]), true;
     if (key === "c") return this.addClass(), true;
-    if (key === "/") return this.search_class(), true;
+    if (key === "/") return this.searchClass(), true;
     if (key === "Enter") return this.agree(), true;
     if (key === "ArrowLeft" && !event.shiftKey) return this.past.length > 0 && (this.edit(this.previous()), true);
     const one = classByKey(key);
@@ -230,8 +231,10 @@ class LabelView {
   }
 
   drawClasses(item) {
-    const ranked = this.strategy === "test" ? null : (item.classes ?? item.explanation?.ranked ?? null);
+    const ranked = this.strategy === "test" ? null : (item.classes ?? null);
     this.panel.replaceChildren(classList({ choose: (one) => this.give("class", one), look: (one) => this.look(one), ranked, chosen: item.chosen ?? null, editable: true }));
+    this.agreeing.hidden = !ranked;
+    if (ranked) this.agreeing.replaceChildren(keycap("Enter"), "Agree: ", chip(ranked[0].class));
   }
 
   drawNothing() {
@@ -342,7 +345,7 @@ class LabelView {
     if (this.current) this.give("class", made);
   }
 
-  async search_class() {
+  async searchClass() {
     const found = await findClass();
     if (found !== null && classOf(found)) this.give("class", found);
   }

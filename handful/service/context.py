@@ -12,11 +12,13 @@ from sqlalchemy import Connection
 
 from .jobs import JobRunner
 from .learning.brain import Brain
+from .learning.computed import key_of
+from .learning.encoding import encode_texts, needs_encoding
 from .metrics import Metrics
 from .settings import ServiceSettings
 from .store.database import Database
 from .store.names import Role
-from .store.projects import Person, ProjectRow, find_project
+from .store.projects import Person, ProjectRow, find_project, read_row
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,15 @@ class Service:
         """A transaction that writes to a project, which waits for others that do."""
         with self.database.writing() as connection:
             yield connection, find_project(connection, person, project, needed, lock=True)
+
+    def learn(self, person: Person, project: str) -> None:
+        """Learn a project in the background; if its encoder is slow, a job encodes all texts."""
+        with self.database.reading() as connection:
+            row = read_row(connection, project)
+        self.brain.learn(project, key_of(row))
+        if needs_encoding(row):
+            database, folder = self.database, self.settings.folder
+            self.jobs.submit(person, project, "encode", lambda _, progress: encode_texts(database, folder, project, progress))
 
 
 async def service_of(request: Request) -> Service:

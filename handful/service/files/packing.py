@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...classifier.estimator import FewShotClassifier
 from ...classifier.storage import save_classifier
+from ...errors import ModelError
 from ...utils.bundle import is_bundle_name
 from ..errors import InvalidError, TooLargeError
 from ..learning.models import ProjectModel
@@ -32,7 +33,10 @@ def read_model(path: Path) -> tuple[list[UploadedRow], dict[str, str]]:
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         folder = Path(scratch)
         _unpack(path, folder)
-        classifier = FewShotClassifier.load(folder)
+        try:
+            classifier = FewShotClassifier.load(folder)
+        except ModelError as error:
+            raise InvalidError(str(error).replace(str(folder), "The archive")) from error
     examples = classifier.examples_
     if examples is None:
         raise InvalidError(

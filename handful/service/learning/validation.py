@@ -58,7 +58,7 @@ def wilson(right: int, total: int) -> Interval:
     share, square = right / total, CONFIDENCE**2 / total
     middle = (share + square / 2) / (1 + square)
     half = CONFIDENCE * sqrt(share * (1 - share) / total + square / (4 * total)) / (1 + square)
-    return Interval(share, max(0.0, middle - half), min(1.0, middle + half))
+    return Interval(share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half)))
 
 
 def validate(model: ProjectModel) -> Validation | None:

@@ -37,7 +37,7 @@ from ..learning.computed import key_of
 from ..schemas import JobFacts, ProjectFacts, ProjectId
 from ..store.classes import insert_class
 from ..store.jobs import change_job, find_job, job_facts, list_jobs
-from ..store.projects import Person, create_project, find_project, new_id, read_row
+from ..store.projects import Person, create_project, find_project, new_id
 from .projects import project_facts
 
 router = APIRouter()
@@ -47,7 +47,8 @@ Column = Annotated[str | None, Query(max_length=1_000)]
 BINARY: dict[str, Any] = {
     "requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 }
-DOWNLOAD: dict[int | str, Any] = {200: {"content": {"application/octet-stream": {}}, "description": "The file."}}
+SENT = [media for media, _ in MEDIA.values()] + ["application/zip"]
+DOWNLOAD: dict[int | str, Any] = {200: {"content": {media: {} for media in SENT}, "description": "The file."}}
 
 
 async def receive(service: Service, request: Request) -> Path:
@@ -132,16 +133,10 @@ async def import_file(
 
     def work(job: str, progress: Progress) -> dict[str, Any]:
         facts = import_upload(service.database, service.settings.limits, project, job, upload, progress)
-        _learn(service, project)
+        service.learn(person, project)
         return facts
 
     return await submit(service, person, project, "import", path, work)
-
-
-def _learn(service: Service, project: str) -> None:
-    with service.database.reading() as connection:
-        row = read_row(connection, project)
-    service.brain.learn(project, key_of(row))
 
 
 @router.post("/projects/restore", status_code=202, tags=["files"], openapi_extra=BINARY)

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from sqlalchemy import Connection
 
 from ..context import Context, Service, Someone
-from ..errors import ConflictError
+from ..errors import ConflictError, InvalidError
 from ..learning.models import check_encoder
 from ..schemas import (
     ActionFacts,
@@ -114,7 +114,10 @@ def edit(service: Context, person: Someone, project: ProjectId, body: ProjectEdi
             check_encoder(values.get("encoder", row.encoder), values.get("language", row.language))
         if values:
             change_project(connection, project, **values)
-        return project_facts(connection, person, find_project(connection, person, project, "admin"))
+        facts = project_facts(connection, person, find_project(connection, person, project, "admin"))
+    if "encoder" in values:
+        service.learn(person, project)
+    return facts
 
 
 @router.delete("/projects/{project}", status_code=204, tags=["projects"])
@@ -160,6 +163,8 @@ def add(service: Context, person: Someone, project: ProjectId, body: NewClass) -
 def change(service: Context, person: Someone, project: ProjectId, number: Number, body: ClassEdit) -> ActionFacts:
     """Rename a class, or change its note, words or position."""
     values = body.model_dump(exclude_none=True, exclude={"id"})
+    if not values:
+        raise InvalidError("There is nothing to change: give a name, note, words or position.")
     with service.changing(person, project, "label") as (connection, row):
         result = edit_class(connection, row, person.annotator, body.id, number, values)
     return stored(service, project, row.visible, result)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from ..context import Someone
@@ -67,6 +67,7 @@ class WebhookRequest(BaseModel):
     annotation: LabelStudioAnnotation | None = None
     annotations: Annotated[list[LabelStudioAnnotation], Field(max_length=10_000)] | None = None
     task: Task | None = None
+    project: dict[str, Any] | None = None
 
 
 @lru_cache(maxsize=64)
@@ -105,8 +106,9 @@ class LabelStudio:
         return self._config
 
     def text_of(self, data: dict[str, Any], config: LabelConfig) -> str:
-        """The text of a task."""
-        text = data.get(config.key, data.get("text"))
+        """The text of a task: the one that the interface names, or the only one that there is."""
+        only = [value for value in data.values() if isinstance(value, str)]
+        text = data.get(config.key, data.get("text", only[0] if len(only) == 1 else None))
         if not isinstance(text, str):
             raise InvalidError(f"A task has no text {config.key!r} in its data: check the labelling interface.")
         return sound(text)
@@ -134,9 +136,10 @@ class LabelStudio:
     def learn(self, body: WebhookRequest) -> str:
         """Learn from an annotation, or take it back; gives what was done."""
         if body.action in ("ANNOTATION_CREATED", "ANNOTATION_UPDATED") and body.annotation and body.task:
-            given = body.annotation
+            given, seen = body.annotation, (body.project or {}).get("label_config")
+            config = self.configure(seen if isinstance(seen, str) else None)
             label = first_choice([given.model_dump()])
-            text = self.text_of(body.task.data, self._config)
+            text = self.text_of(body.task.data, config)
             check_size([text], self._limits)
             if label is None or len(label) > 200:
                 self._model.forget(str(given.id))
@@ -162,7 +165,7 @@ def label_studio_routes(backend: LabelStudio, model: ServedModel) -> APIRouter:
         return {"model_version": f"{model.name}-{model.version}"}
 
     @router.post("/webhook", status_code=201)
-    def webhook(body: WebhookRequest, person: Someone, request: Request) -> dict[str, str]:
+    def webhook(body: WebhookRequest, person: Someone) -> dict[str, str]:
         """Learn from an annotation; it is kept, and the next prediction knows it, when this is answered."""
         person.require("label")
         return {"status": "ok", "result": backend.learn(body)}

@@ -208,20 +208,22 @@ def text_batch(connection: Connection, project: ProjectRow, after: int, size: in
 def state_counts(connection: Connection, project: ProjectRow) -> dict[str, int]:
     """How many texts there are in each state."""
     query = select(TEXTS.c.state, func.count()).where(condition(project, TextFilter())).group_by(TEXTS.c.state)
-    found: dict[str, int] = dict(connection.execute(query).tuples().all())
+    found: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
     return {state: found.get(state, 0) for state in STATES}
 
 
 def class_counts(connection: Connection, project: ProjectRow) -> dict[int, int]:
     """How many texts have each class."""
     mine = condition(project, TextFilter()) & TEXTS.c.label.is_not(None)
-    return dict(connection.execute(select(TEXTS.c.label, func.count()).where(mine).group_by(TEXTS.c.label)).tuples().all())
+    return {
+        row[0]: row[1] for row in connection.execute(select(TEXTS.c.label, func.count()).where(mine).group_by(TEXTS.c.label))
+    }
 
 
 def text_classes(connection: Connection, project: ProjectRow) -> dict[int, int]:
     """The class of each text that has one."""
     mine = condition(project, TextFilter()) & TEXTS.c.label.is_not(None)
-    return dict(connection.execute(select(TEXTS.c.number, TEXTS.c.label).where(mine)).tuples().all())
+    return {row[0]: row[1] for row in connection.execute(select(TEXTS.c.number, TEXTS.c.label).where(mine))}
 
 
 def annotator_counts(connection: Connection, project: ProjectRow) -> list[dict[str, Any]]:

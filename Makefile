@@ -1,4 +1,5 @@
 # make demo   the main job, from nothing to a result
+# make studio   the example project in a browser: label a handful, watch it learn
 # make test   formatter, linter, types, import direction, tests
 # make test-all   the tests on a local Dask and Ray cluster, in a browser, and of the core install in a fresh environment
 
@@ -9,7 +10,7 @@ READY := $(VENV)/.ready
 CLUSTERS := $(VENV)/.clusters
 BROWSER := $(VENV)/.browser
 
-.PHONY: demo test test-all format clean
+.PHONY: demo studio test test-all format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -18,6 +19,9 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)
 	$(BIN)/handful demo
+
+studio: $(READY)
+	$(BIN)/handful studio --example
 
 test: $(READY)
 	$(BIN)/ruff format --check .
@@ -40,6 +44,7 @@ $(BROWSER): $(READY)
 test-all: $(CLUSTERS) $(BROWSER)
 	$(BIN)/pytest -m cluster tests/cluster
 	$(BIN)/pytest -m browser tests/browser
+	$(BIN)/pytest -m studio tests/studio
 	$(BIN)/pytest -m install -s tests/install
 
 format: $(READY)

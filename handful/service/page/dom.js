@@ -83,12 +83,16 @@ export function ago(seconds) {
 /** A key as it is printed on a keyboard. */
 export const keycap = (key) => el("kbd", { text: key, "aria-hidden": "true" });
 
-/** A labelled control. */
-export const field = (label, control, hint = "") => {
-  const parts = el("label", { class: "field" }, el("span", { class: "name", text: label }), control);
-  if (hint) parts.append(el("span", { class: "hint", text: hint }));
-  return parts;
-};
+let fields = 0;
+
+/** A control with its name above it and a hint below it. */
+export function field(label, control, hint = "") {
+  const id = `field-${(fields += 1)}`;
+  const input = control.matches("input, select, textarea") ? control : control.querySelector("input, select, textarea");
+  input.id = id;
+  if (hint) input.setAttribute("aria-describedby", `${id}-hint`);
+  return el("div", { class: "field" }, el("label", { class: "name", for: id, text: label }), control, hint && el("span", { class: "hint", id: `${id}-hint`, text: hint }));
+}
 
 /** A list of choices: [value, name] each. */
 export function choice(options, value, properties = {}) {

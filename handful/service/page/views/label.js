@@ -171,8 +171,8 @@ class LabelView {
     announce(`Back to: ${item.text}`);
   }
 
-  async edit(one) {
-    await trying(() => this.open(one.id));
+  edit(one) {
+    this.bring({ id: one.id, text: one.text }, one);
   }
 
   async open(id) {

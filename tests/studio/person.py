@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from typing import Any
@@ -25,7 +26,8 @@ class Person:
         self.page.on("dialog", lambda dialog: self.troubles.append(f"dialog: {dialog.message}"))
         self.page.on("request", self._check)
         if name:
-            context.add_init_script(f"localStorage.getItem('handful.name') ?? localStorage.setItem('handful.name', {name!r})")
+            keep = f"localStorage.getItem('handful.name') ?? localStorage.setItem('handful.name', {json.dumps(name)})"
+            context.add_init_script(f"if (location.protocol !== 'about:') {keep}")
         self.page.goto(f"{server.address}/#token={server.token}")
         self.until("document.getElementById('sync').textContent !== ''")
 

@@ -66,7 +66,10 @@ async function guess(file) {
   return /"(annotations|data)"\s*:/.test(head) ? "label-studio" : "json";
 }
 
+let turn = 0; // of previews: an answer to an older question is not shown
+
 async function preview(root, file, given = {}) {
+  const now = (turn += 1);
   const query = { format: given.format ?? (await guess(file)), text: given.text, preview: true };
   const formats = choice(FORMATS, query.format, { onchange: (event) => trying(() => preview(root, file, { format: event.target.value })) });
   let found;
@@ -76,8 +79,9 @@ async function preview(root, file, given = {}) {
     root.replaceChildren(el("p", { class: "problem", role: "alert", text: error.message }), field("Format", formats));
     return;
   }
+  if (now !== turn) return;
   const settings = { format: query.format, text: found.text, label: found.label ?? "" };
-  const again = (more) => trying(() => preview(root, file, { ...settings, ...more }));
+  const again = (more) => trying(() => preview(root, file, Object.assign(settings, more)));
   const columns = found.columns.map((one) => [one, one]);
   const named = query.format !== "label-studio" && columns.length > 0;
   const controls = [field("Format", formats)];

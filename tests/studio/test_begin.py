@@ -34,7 +34,7 @@ def test_a_new_project_with_names_alone_predicts_at_once(person: People, api: Ap
     anna.wait_for_text()
     anna.see("what we ate")
     facts = api.facts(anna.project)
-    assert [(one["name"], one["note"]) for one in facts["classes"]][0] == ("food", "what we ate")
+    assert next((one["name"], one["note"]) for one in facts["classes"]) == ("food", "what we ate")
     assert facts["states"]["open"] == 36
 
 

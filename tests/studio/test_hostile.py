@@ -7,9 +7,14 @@ from conftest import Api, People
 from person import VIEWS
 from trips import pairs
 
-EVIL = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>'\"`${window.hacked=1}"
+EVIL = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'"`${window.hacked=1}'
 NAMES = [EVIL[:190], "</option><b>bold</b>", "javascript:window.hacked=1//", "ملف {{7*7}} \u202eevil\u202c"]
-TEXTS = [EVIL, "</textarea><iframe srcdoc='x'></iframe>", "=HYPERLINK(\"http://x\")", "🙂🙂 {{constructor.constructor('x')()}} 🙂 late train"]
+TEXTS = [
+    EVIL,
+    "</textarea><iframe srcdoc='x'></iframe>",
+    '=HYPERLINK("http://x")',
+    "🙂🙂 {{constructor.constructor('x')()}} 🙂 late train",
+]
 
 
 @pytest.fixture

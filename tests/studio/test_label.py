@@ -157,7 +157,7 @@ def test_every_way_to_choose_what_comes_next(person: People, api: Api) -> None:
 
 
 def test_reload_and_back_lose_nothing(person: People, api: Api) -> None:
-    anna, project = _labelling(person, api, "strategy=random")
+    anna, _project = _labelling(person, api, "strategy=random")
     before = anna.text
     anna.page.reload()
     anna.wait_for_text()

@@ -46,7 +46,9 @@ def test_everything_is_downloaded(person: People, project: str, tmp_path: Path, 
     anna = person("anna")
     anna.open(project, "use")
     with anna.page.expect_download() as download:
-        anna.page.locator(".group").filter(has=anna.page.get_by_role("heading", name=group)).get_by_role("link", name=name).click()
+        anna.page.locator(".group").filter(has=anna.page.get_by_role("heading", name=group)).get_by_role(
+            "link", name=name
+        ).click()
     file = tmp_path / download.value.suggested_filename
     download.value.save_as(file)
     assert file.name == f"Trips.{ending}"
@@ -71,7 +73,9 @@ def test_the_curl_line_and_the_python_lines_work_as_they_are(person: People, pro
     answer = subprocess.run(["bash", "-c", curl], env=environment, capture_output=True, text=True, check=True)
     assert '"probability"' in answer.stdout
     assert len(python.splitlines()) == 3
-    ran = subprocess.run([sys.executable, "-c", python], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", python], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
     assert any(name in ran.stdout for name in (*CLASSES, "None"))
 
 
@@ -79,7 +83,9 @@ def test_a_whole_file_is_classified(person: People, project: str, tmp_path: Path
     anna = person("anna")
     anna.open(project, "use")
     rows = "text\n" + "\n".join(texts())
-    anna.page.get_by_label("File to classify").set_input_files({"name": "inbox.csv", "mimeType": "text/csv", "buffer": rows.encode()})
+    anna.page.get_by_label("File to classify").set_input_files(
+        {"name": "inbox.csv", "mimeType": "text/csv", "buffer": rows.encode()}
+    )
     with anna.page.expect_download() as download:
         anna.page.get_by_role("button", name="Classify", exact=True).click()
     download.value.save_as(tmp_path / "answers.csv")

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 SUBJECTS = {
-    "food": (["The soup", "My dinner", "The fresh bread", "That cake", "The breakfast", "A sandwich"], ["was tasty", "was cold"]),
+    "food": (
+        ["The soup", "My dinner", "The fresh bread", "That cake", "The breakfast", "A sandwich"],
+        ["was tasty", "was cold"],
+    ),
     "travel": (["The train", "My flight", "The night bus", "The ferry", "Our taxi", "A tram"], ["came late", "was cancelled"]),
-    "money": (["The bank fee", "My card payment", "The invoice", "A refund", "The tax", "My loan"], ["was wrong", "is missing"]),
+    "money": (
+        ["The bank fee", "My card payment", "The invoice", "A refund", "The tax", "My loan"],
+        ["was wrong", "is missing"],
+    ),
 }
 CLASSES = list(SUBJECTS)
 

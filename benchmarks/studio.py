@@ -63,8 +63,8 @@ def server(folder: Path) -> Iterator[tuple[httpx.Client, int]]:
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        assert process.stdout is not None
-        address, _, token = process.stdout.readline().split()[-1].partition("/#token=")
+        printed = process.stdout.readline() if process.stdout else ""
+        address, _, token = printed.split()[-1].partition("/#token=")
         with httpx.Client(
             base_url=f"{address}/api/v1", headers={"authorization": f"Bearer {token}"}, timeout=httpx.Timeout(600)
         ) as client:
@@ -99,7 +99,8 @@ def upload(client: httpx.Client, project: str, texts: list[str]) -> float:
     while job["state"] in ("waiting", "running"):
         time.sleep(0.1)
         job = ask(client, "GET", f"/jobs/{job['id']}")
-    assert job["state"] == "done", job
+    if job["state"] != "done":
+        raise RuntimeError(job["message"])
     return time.perf_counter() - start
 
 

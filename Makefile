@@ -1,7 +1,8 @@
 # make demo   the main job, from nothing to a result
 # make studio   the example project in a browser: label a handful, watch it learn
 # make test   formatter, linter, types, import direction, tests
-# make test-all   the tests on a local Dask and Ray cluster, in a browser, and of the core install in a fresh environment
+# make test-all   the tests on a local Dask and Ray cluster, in a browser, of the service with PostgreSQL and killed servers, and of the
+#                 core install in a fresh environment
 
 VENV := .venv
 PYTHON ?= python3
@@ -9,6 +10,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CLUSTERS := $(VENV)/.clusters
 BROWSER := $(VENV)/.browser
+SERVICE := $(VENV)/.service
 
 .PHONY: demo studio test test-all format clean
 
@@ -41,10 +43,16 @@ $(BROWSER): $(READY)
 	  || echo "There is no Chromium, and no right to install it: the tests in a browser will be skipped."
 	touch $(BROWSER)
 
-test-all: $(CLUSTERS) $(BROWSER)
+$(SERVICE): $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[postgres]' schemathesis
+	touch $(SERVICE)
+
+test-all: $(CLUSTERS) $(BROWSER) $(SERVICE)
 	$(BIN)/pytest -m cluster tests/cluster
 	$(BIN)/pytest -m browser tests/browser
 	$(BIN)/pytest -m studio tests/studio
+	$(BIN)/pytest -m service tests/service
+	HANDFUL_TEST_STORE=postgres $(BIN)/pytest tests/service
 	$(BIN)/pytest -m install -s tests/install
 
 format: $(READY)

@@ -26,7 +26,6 @@ LABELLED = 44  # texts of the example that anna labels
 SLIPS = {9: 3, 30: 6}  # texts that get a wrong class
 SECOND = 10  # texts that bert labels too, two of them differently
 SIZES = {"": (1280, 800), "-phone": (390, 844)}
-COLOURS = 128  # enough for a page, and small files
 FLAGS = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
 
 
@@ -142,9 +141,12 @@ def take(browser: Any, address: str, project: str | None, out: Path, scheme: str
 
 
 def write(picture: bytes, path: Path) -> None:
-    """Write a picture with few colours."""
-    small = Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-    small.save(path, optimize=True)
+    """Write a picture with its 256 most frequent colours, as a small file."""
+    whole = Image.open(io.BytesIO(picture)).convert("RGB")
+    frequent = sorted(whole.getcolors(1 << 24), reverse=True)[:256]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([value for _, colour in frequent for value in colour])
+    whole.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{path} {path.stat().st_size // 1024} KB")
 
 

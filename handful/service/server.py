@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import sys
 import webbrowser
@@ -83,7 +84,8 @@ def run(app: Any, settings: ServiceSettings, listener: socket.socket) -> None:
     write_logs()
     log("start", host=settings.host, port=settings.port)
     options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
-    config = uvicorn.Config(app, timeout_graceful_shutdown=GRACE, proxy_headers=bool(settings.root_path), **options)
+    config = uvicorn.Config(app, timeout_graceful_shutdown=GRACE, **options)
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again at the end; asked to stop, it has done so
     uvicorn.Server(config).run(sockets=[listener])
     log("stop")
 
@@ -110,7 +112,7 @@ def check_reachable(settings: ServiceSettings) -> None:
 def bound(settings: ServiceSettings) -> Iterator[socket.socket]:
     """A socket on the address; a port in use gets a sentence."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:  # else asyncio leaves delays on
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((settings.host, settings.port))

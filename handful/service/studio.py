@@ -46,6 +46,7 @@ def studio_app(settings: ServiceSettings) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = settings.limits.concurrent_requests
         await run_sync(service.jobs.start)
+        service.brain.warm_up()
         yield
         await run_sync(close_service, service)
 

@@ -46,7 +46,7 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
 
 
 def test_nothing_of_an_extra_is_there(core: Path, tmp_path: Path) -> None:
-    extras = ("torch", "numba", "transformers", "pyarrow", "openpyxl", "setfit", "dask", "ray")
+    extras = ("torch", "numba", "transformers", "pyarrow", "openpyxl", "setfit", "dask", "ray", "fastapi", "sqlalchemy")
     code = f"from importlib.util import find_spec; print([name for name in {extras} if find_spec(name)])"
     assert run(core / "bin" / "python", "-c", code, cwd=tmp_path) == "[]\n"
 

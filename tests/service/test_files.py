@@ -121,6 +121,8 @@ def test_an_import_is_cancelled(studio: Studio, monkeypatch: pytest.MonkeyPatch)
     path = studio.project()
     content = ("text\n" + "some text\n" * 20_000).encode()
     job = studio.ask("POST", f"{path}/import", 202, params={"format": "csv"}, content=content)
+    while not studio.get(path)["importing"]:
+        assert studio.get(f"jobs/{job['id']}")["state"] in ("waiting", "running")
     assert "Another import" in studio.error("POST", f"{path}/texts", 409, json={"texts": [{"text": "x"}]})
     studio.post(f"jobs/{job['id']}/cancel")
     assert studio.job(job)["state"] == "cancelled"

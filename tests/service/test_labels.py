@@ -125,6 +125,14 @@ def test_undo_leaves_alone_what_somebody_changed_since(studio: Studio, path: str
     assert state(studio, path) == ("labelled", 2)
 
 
+def test_undo_never_brings_back_a_class_that_is_gone(studio: Studio, path: str) -> None:
+    studio.label(path, 0, 1, name="anna")
+    studio.label(path, 0, 2, name="anna")
+    studio.ask("DELETE", f"{path}/classes/1", name="bob")
+    assert "by now" in studio.error("POST", f"{path}/undo", 409, json={}, name="anna")
+    assert state(studio, path) == ("labelled", 2)
+
+
 def test_the_history_of_a_text(studio: Studio, path: str) -> None:
     studio.label(path, 0, 1, name="anna")
     studio.label(path, 0, 2, name="bob")

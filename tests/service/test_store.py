@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import sqlite3
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -224,12 +225,18 @@ def test_keys_are_added_listed_and_revoked(tmp_path: Path) -> None:
     assert "There is no key" in run("revoke", name)
 
 
-def test_without_the_extra_there_is_a_hint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in sys.modules if name.startswith("handful.service")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    result = CliRunner().invoke(main, ["studio", str(tmp_path), "--no-browser"])
-    assert (result.exit_code, "handful[studio]" in result.output) == (2, True)
+def test_without_the_extra_there_is_a_hint(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['sqlalchemy'] = None; from handful.cli import main; main()"
+    command = [sys.executable, "-c", code, "studio", str(tmp_path), "--no-browser"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.returncode, "handful[studio]" in result.stderr) == (2, True)
+
+
+def test_the_command_line_stays_light(tmp_path: Path) -> None:
+    code = (
+        "import sys; from handful.cli import main; print([n for n in ('fastapi', 'sqlalchemy', 'uvicorn') if n in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 
 def test_every_route_is_in_the_docs(tmp_path: Path) -> None:

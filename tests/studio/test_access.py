@@ -34,6 +34,7 @@ def project(api: Api) -> str:
     wrong = [(text, "money" if place in (1, 4) else label) for place, (text, label) in enumerate(pairs()[:24])]
     made = api.project(CLASSES, [*wrong, *texts()[24:], "The soup was tasty"])
     api.label(made, [0, 1, 2], 2, "bert")
+    api.label(made, [2, 3, 4, 30], 1, "anna")
     return made
 
 

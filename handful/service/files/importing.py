@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -12,12 +13,12 @@ from ..settings import Limits
 from ..store.classes import insert_class, live_classes
 from ..store.database import Database
 from ..store.projects import begin_import, finish_import, read_row, remove_unfinished
-from ..store.texts import NewText, insert_labels, insert_texts
+from ..store.texts import insert_labels, insert_texts, new_text
 from .uploads import Upload, UploadedRow, UploadedRows
 
 Progress = Callable[[int, int | None], None]  # raises if the job was cancelled
-STEP = 500  # rows in one transaction: about 10 ms
-BREATH = 0.002  # seconds between two of them, so that others get their turn
+STEP = 250  # rows in one transaction: a few milliseconds
+BREATH = 0.004  # seconds between two of them, so that others get their turn
 IMPORTED = "import"  # the annotator of labels that came with a file
 
 
@@ -37,16 +38,18 @@ def import_rows(
     """Import rows into a project."""
     try:
         with database.writing() as connection:
-            number = start = begin_import(connection, read_row(connection, project), job)
+            number = start = begin_import(connection, read_row(connection, project, lock=True), job)
             classes = {row.name: row.number for row in live_classes(connection, project)}
         labelled = 0
         for part in _parts(rows):
             if number + len(part) > limits.texts_per_project:
                 raise TooLargeError(f"The project would have more than {limits.texts_per_project:,} texts: import fewer.")
+            fresh = [new_text(one.text, one.extra) for one in part]
             with database.writing() as connection:
                 for name in dict.fromkeys(row.label for row in part if row.label is not None and row.label not in classes):
                     classes[name] = insert_class(connection, project, name, state="pending", most=limits.classes)
-                texts = [NewText(one.text, classes[one.label] if one.label is not None else None, one.extra) for one in part]
+                numbers = [None if one.label is None else classes[one.label] for one in part]
+                texts = [replace(one, label=label) for one, label in zip(fresh, numbers, strict=True)]
                 insert_texts(connection, project, number, texts)
                 insert_labels(connection, project, number, texts, IMPORTED, time.time())
             number, labelled = number + len(part), labelled + sum(one.label is not None for one in texts)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from ...classifier.estimator import WORDS
 from ...utils.functional import Floats, Ints
 from ..settings import Limits
 from ..store.database import Database
@@ -14,7 +15,7 @@ from ..store.projects import ProjectRow, read_row
 from ..store.texts import find_among
 from . import cleaning, validation
 from .computed import Computed, Kept, Key, key_of
-from .models import ProjectModel, fit_project
+from .models import ProjectModel, fit_project, open_encoder
 from .queue import Leases, Queue, Strategy, at_random, candidates, choose_ahead, in_order
 from .snapshot import Snapshot, principal_map, take_snapshot
 from .validation import Validation
@@ -39,6 +40,14 @@ class Brain:
         self.leases = Leases()
         self.fits = 0  # counted for metrics
         self.fit_seconds = 0.0
+
+    def warm_up(self) -> None:
+        """Read the default word vectors in the background, so that the first label does not wait for them."""
+        self._pool.submit(self._read_words)
+
+    def _read_words(self) -> None:
+        encoder, _ = open_encoder(WORDS, "en", self._folder)
+        encoder.read(["words"])
 
     def model(self, project: ProjectRow) -> ProjectModel:
         """The model of a project as it stands."""

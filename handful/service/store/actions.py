@@ -141,6 +141,8 @@ def _perform(
     for some in chunks(changes):
         connection.execute(insert(CHANGES), [_row(action, change) for change in some])
     _write(connection, project, changes, [(one.number, one.after) for one in classes])
+    if classes:
+        check_classes(connection, project)
     return ActionResult(action, False, len(changes), bump(connection, project))
 
 
@@ -162,7 +164,6 @@ def _write(
             connection.execute(insert(LABELS), fresh)
     for number, values in classes:
         set_class(connection, project, number, values)
-    check_classes(connection, project)
     refresh_states(connection, project, [change.text for change in changes])
 
 
@@ -191,6 +192,7 @@ def _go_back(connection: Connection, project: str, annotator: str, client: str, 
     classes = json.loads(target.detail)["classes"]
     changes = _still_true(connection, project, _changes(connection, target.id), forth)
     _write(connection, project, changes, [(one["number"], one["after" if forth else "before"]) for one in classes])
+    check_classes(connection, project)
     connection.execute(update(ACTIONS).where(ACTIONS.c.id == target.id).values(state="done" if forth else "undone"))
     detail = {"action": target.id, "changed": len(changes), "texts": [change.text for change in changes[:100]]}
     action = _insert(connection, project, annotator, client, "redo" if forth else "undo", detail)

@@ -120,9 +120,10 @@ def bump(connection: Connection, project: str) -> int:
     return int(connection.execute(query.returning(PROJECTS.c.version)).scalar_one())
 
 
-def read_row(connection: Connection, project: str) -> ProjectRow:
-    """A project of any owner."""
-    row = connection.execute(select(PROJECTS).where(PROJECTS.c.id == project)).first()
+def read_row(connection: Connection, project: str, lock: bool = False) -> ProjectRow:
+    """A project of any owner; `lock` makes other writers wait."""
+    query = select(PROJECTS).where(PROJECTS.c.id == project)
+    row = connection.execute(query.with_for_update() if lock else query).first()
     if row is None:
         raise NotFoundError("There is no such project any more: reload the list of projects.")
     return row

@@ -92,7 +92,8 @@ TEXTS = Table(
     Column("label", Integer),  # on which its labels agree
     Column("test", Boolean, nullable=False),  # in the test set: no model learns from it
     PrimaryKeyConstraint("project", "number"),
-    Index("texts_by_state", "project", "state", "label"),
+    Index("texts_by_state", "project", "state", "label", "number"),  # with the number, so that counting reads no text
+    Index("texts_by_test", "project", "test", "state", "number"),
     Index("texts_by_digest", "project", "digest"),
 )
 

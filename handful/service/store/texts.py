@@ -26,8 +26,10 @@ class NewText:
     """A text to add, the class that it comes with, and other columns of its row."""
 
     text: str
+    folded: str
+    digest: int
+    extra: str | None = None  # JSON
     label: int | None = None
-    extra: dict[str, Any] | None = None
 
 
 def folded(text: str) -> str:
@@ -49,6 +51,11 @@ def words_digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(words.encode(), digest_size=8).digest(), "big", signed=True)
 
 
+def new_text(text: str, extra: dict[str, Any] | None = None) -> NewText:
+    """A text to add; all that takes time is done here, before a transaction keeps others waiting."""
+    return NewText(text, folded(text), words_digest(text), json.dumps(extra) if extra else None)
+
+
 def insert_texts(connection: Connection, project: str, start: int, texts: Sequence[NewText]) -> None:
     """Write texts with the numbers from `start` on."""
     rows = [
@@ -56,9 +63,9 @@ def insert_texts(connection: Connection, project: str, start: int, texts: Sequen
             "project": project,
             "number": number,
             "text": one.text,
-            "folded": folded(one.text),
-            "digest": words_digest(one.text),
-            "extra": json.dumps(one.extra) if one.extra else None,
+            "folded": one.folded,
+            "digest": one.digest,
+            "extra": one.extra,
             "state": "open" if one.label is None else "labelled",
             "label": one.label,
             "test": False,

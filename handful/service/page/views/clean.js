@@ -92,7 +92,7 @@ class Cleaning {
 
   card(item, place) {
     const texts = item.texts.map((id) => this.texts[id]).filter(Boolean);
-    const lines = texts.slice(0, 6).map((one) => el("p", { class: "text" }, standing(one), " ", one.text));
+    const lines = texts.slice(0, 6).map((one) => el("p", { class: "text" }, this.kind === "mistakes" ? "" : [standing(one), " "], one.text));
     if (texts.length < item.texts.length || texts.length > 6) lines.push(el("p", { class: "muted", text: `${count(item.texts.length, "text")} in all` }));
     const body = el("div", { class: "about" }, lines, this.reason(item));
     const actions = mayLabel() ? el("div", { class: "row" }, this.actions(item, place)) : null;

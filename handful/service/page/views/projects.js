@@ -73,7 +73,7 @@ function restoring() {
   return el(
     "p",
     { class: "muted row" },
-    "You have something already?",
+    "Do you already have something?",
     el("button", { type: "button", class: "link", text: "Restore a backup", onclick: () => pick(".zip", restore) }),
     el("button", { type: "button", class: "link", text: "Begin from a saved model", onclick: () => pick(".zip", fromModel) }),
   );

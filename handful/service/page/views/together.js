@@ -50,7 +50,7 @@ class Together {
   // People
 
   drawPeople() {
-    const rows = state.project.annotators.map((one) => el("tr", {}, el("th", { scope: "row", text: one.annotator === "import" ? "import (came with a file)" : one.annotator }), el("td", { class: "number", text: number(one.labels) }), el("td", { class: "muted", text: ago(one.last) })));
+    const rows = state.project.annotators.map((one) => el("tr", {}, el("th", { scope: "row", text: one.annotator === "import" ? "import (came with a file)" : one.annotator }), el("td", { class: "number", text: number(one.labels) }), el("td", { class: "muted number", text: ago(one.last) })));
     const head = el("tr", {}, ["Name", "Labels", "Last"].map((text) => el("th", { scope: "col", text })));
     const name = me.annotator === "local" ? "You have not said your name yet." : `You label as ${me.annotator}.`;
     const change = mayChooseName() ? el("button", { type: "button", class: "link", text: me.annotator === "local" ? "Say your name" : "Change it", onclick: () => document.getElementById("you").click() }) : null;

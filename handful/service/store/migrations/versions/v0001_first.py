@@ -166,7 +166,8 @@ def _texts() -> None:
         sa.PrimaryKeyConstraint("project", "number"),
     )
     op.create_index("texts_by_digest", "texts", ["project", "digest"], unique=False)
-    op.create_index("texts_by_state", "texts", ["project", "state", "label"], unique=False)
+    op.create_index("texts_by_state", "texts", ["project", "state", "label", "number"], unique=False)
+    op.create_index("texts_by_test", "texts", ["project", "test", "state", "number"], unique=False)
 
 
 def _changes() -> None:

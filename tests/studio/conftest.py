@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from person import Person
+from person import Api, People, Person
 from running import Server
 
 FLAGS = [
@@ -22,7 +21,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-People = Callable[..., Person]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -72,48 +70,6 @@ def person(browser: Any, server: Server) -> Iterator[People]:
     for one in people:
         one.context.close()
     assert troubles == []
-
-
-class Api:
-    """What the server says, asked without a browser."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-
-    def project(self, classes: list[str] | None = None, texts: list[Any] | None = None, name: str = "Trips") -> str:
-        """A project with classes and texts: strings, or pairs of a text and its label."""
-        wanted = [{"name": one, "note": f"all about {one}"} for one in classes or []]
-        made = self.server.ask("POST", "/projects", 201, json={"name": name, "classes": wanted})
-        pairs = [(one, None) if isinstance(one, str) else one for one in texts or []]
-        for start in range(0, len(pairs), 1_000):
-            rows = [{"text": text, "label": label} for text, label in pairs[start : start + 1_000]]
-            self.server.ask("POST", f"/projects/{made['id']}/texts", 201, json={"texts": rows})
-        return str(made["id"])
-
-    def facts(self, project: str) -> Any:
-        return self.server.ask("GET", f"/projects/{project}")
-
-    def texts(self, project: str, **query: Any) -> Any:
-        return self.server.ask("GET", f"/projects/{project}/texts", params={"limit": 1000, **query})["texts"]
-
-    def label(self, project: str, texts: list[int], number: int, name: str) -> None:
-        headers = {"x-handful-annotator": name}
-        self.server.ask("POST", f"/projects/{project}/labels", json={"texts": texts, "class": number}, headers=headers)
-
-    def labels_of(self, project: str, name: str) -> dict[int, Any]:
-        """What a person said of each text: the number of a class, or a mark."""
-        found = {}
-        for text in self.texts(project):
-            for one in text["labels"]:
-                if one["annotator"] == name:
-                    found[text["id"]] = one["class"] if one["mark"] == "class" else one["mark"]
-        return found
-
-    def actions(self, project: str, name: str) -> list[Any]:
-        headers = {"x-handful-annotator": name}
-        answer: httpx.Response = self.server.client.get(f"/projects/{project}/actions", params={"limit": 1000}, headers=headers)
-        found: list[Any] = answer.json()
-        return found
 
 
 @pytest.fixture

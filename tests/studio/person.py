@@ -1,12 +1,14 @@
-"""A person in front of the studio's page: a browser of their own, and whatever went wrong in it."""
+"""People in front of the studio's page, each with a browser of their own; and what the server says, asked without one."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
+import httpx
 from running import Server
 
 VIEWS = ("data", "label", "table", "map", "watch", "clean", "together", "use")
@@ -90,3 +92,48 @@ class Person:
     def shows_another(self, text: str) -> None:
         """Wait until this is no longer the text to label."""
         self.until("text => document.getElementById('text').textContent !== text", text)
+
+
+People = Callable[..., Person]
+
+
+class Api:
+    """What the server says, asked without a browser."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def project(self, classes: list[str] | None = None, texts: list[Any] | None = None, name: str = "Trips") -> str:
+        """A project with classes and texts: strings, or pairs of a text and its label."""
+        wanted = [{"name": one, "note": f"all about {one}"} for one in classes or []]
+        made = self.server.ask("POST", "/projects", 201, json={"name": name, "classes": wanted})
+        pairs = [(one, None) if isinstance(one, str) else one for one in texts or []]
+        for start in range(0, len(pairs), 1_000):
+            rows = [{"text": text, "label": label} for text, label in pairs[start : start + 1_000]]
+            self.server.ask("POST", f"/projects/{made['id']}/texts", 201, json={"texts": rows})
+        return str(made["id"])
+
+    def facts(self, project: str) -> Any:
+        return self.server.ask("GET", f"/projects/{project}")
+
+    def texts(self, project: str, **query: Any) -> Any:
+        return self.server.ask("GET", f"/projects/{project}/texts", params={"limit": 1000, **query})["texts"]
+
+    def label(self, project: str, texts: list[int], number: int, name: str) -> None:
+        headers = {"x-handful-annotator": name}
+        self.server.ask("POST", f"/projects/{project}/labels", json={"texts": texts, "class": number}, headers=headers)
+
+    def labels_of(self, project: str, name: str) -> dict[int, Any]:
+        """What a person said of each text: the number of a class, or a mark."""
+        found = {}
+        for text in self.texts(project):
+            for one in text["labels"]:
+                if one["annotator"] == name:
+                    found[text["id"]] = one["class"] if one["mark"] == "class" else one["mark"]
+        return found
+
+    def actions(self, project: str, name: str) -> list[Any]:
+        headers = {"x-handful-annotator": name}
+        answer: httpx.Response = self.server.client.get(f"/projects/{project}/actions", params={"limit": 1000}, headers=headers)
+        found: list[Any] = answer.json()
+        return found

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Api, People
-from person import VIEWS
+from person import VIEWS, Api, People
 from trips import CLASSES, pairs, texts
 
 

@@ -6,7 +6,7 @@ import io
 import json
 
 import pytest
-from conftest import Api, People
+from person import Api, People
 from trips import CLASSES, pairs, texts
 
 

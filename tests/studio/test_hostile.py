@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Api, People
-from person import VIEWS
+from person import VIEWS, Api, People
 from trips import pairs
 
 EVIL = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'"`${window.hacked=1}'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from conftest import Api, People
+from person import Api, People
 from trips import CLASSES, texts, truth
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import Api, People
+from person import Api, People
 from running import Server
 from trips import CLASSES, texts
 

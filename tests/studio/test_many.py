@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import Api, People
+from person import Api, People
 from trips import CLASSES, texts
 
 

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import Api, People
+from person import Api, People
 from trips import CLASSES, pairs, texts
 
 

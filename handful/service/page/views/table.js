@@ -30,6 +30,7 @@ class Table {
     listen((key, event) => this.press(key, event), signal);
     on("project", (detail) => detail?.version && this.refreshSoon(), signal);
     this.refreshSoon = debounce(() => signal.aborted || this.load(false), 400);
+    this.later = debounce(() => signal.aborted || document.hidden || this.load(false), 3000); // newer predictions
   }
 
   build() {
@@ -72,7 +73,23 @@ class Table {
   query(offset, limit) {
     const { search, state: wanted, class: label, predicted, confidence, sort } = this.filters;
     const [least, most] = confidence ? confidence.split("-") : [null, null];
-    return { search: search || null, state: wanted || null, class: label || null, predicted: predicted || null, min_confidence: least, max_confidence: most, sort: sort || "id", offset, limit, wait: predicted || confidence || sort.endsWith("confidence") ? true : null };
+    return { search: search || null, state: wanted || null, class: label || null, predicted: predicted || null, min_confidence: least, max_confidence: most, sort: sort || "id", offset, limit };
+  }
+
+  /** Whether the rows depend on predictions. */
+  byPrediction() {
+    const { predicted, confidence, sort } = this.filters;
+    return Boolean(predicted || confidence || sort.endsWith("confidence"));
+  }
+
+  /** Waits until there are predictions at all; those of a moment ago are good enough to begin with. */
+  async predicted(turn) {
+    while (this.byPrediction() && classes().length > 1 && turn === this.turn) {
+      const found = await get(path("texts"), { limit: 1 }, this.signal);
+      if (found.prediction_version !== null) return;
+      this.found.textContent = "The model is answering all texts…";
+      await new Promise((done) => setTimeout(done, 1000));
+    }
   }
 
   filter(name, value) {
@@ -88,6 +105,8 @@ class Table {
     const turn = ++this.turn;
     this.asking.clear();
     try {
+      await this.predicted(turn);
+      if (turn !== this.turn || this.signal.aborted) return;
       const first = Math.floor(this.first() / PAGE);
       const found = await get(path("texts"), this.query(first * PAGE, PAGE), this.signal);
       if (turn !== this.turn) return;
@@ -97,6 +116,7 @@ class Table {
       this.found.textContent = `${count(found.total, "text")}${beyond}`;
       if (fresh && !found.total) this.found.textContent = "No text is like that: change the search or the filters.";
       this.draw();
+      if (found.prediction_version !== state.project.version && classes().length > 1) this.later();
     } catch (error) {
       if (error.name === "ApiError" && error.status === 409) this.found.textContent = error.message;
       else if (error.name !== "LostError") complain(error);

@@ -12,6 +12,7 @@ import { because, chip, shaded, verdict } from "../texts.js";
 import { redo, undo } from "../undo.js";
 
 const AHEAD = 12; // texts that are fetched ahead, so that nothing stalls
+const PATIENCE = 1500; // milliseconds
 const STRATEGIES = [
   ["suggest", "Suggested: most useful to learn from"],
   ["uncertain", "Most uncertain"],
@@ -79,6 +80,8 @@ class LabelView {
     const bar = el("div", { class: "row toolbar" }, el("label", { class: "inline" }, el("span", { class: "muted", text: "Next" }), strategies), this.searchBox, this.meter);
     this.root.append(el("h1", { class: "unseen", text: "Label" }), bar, el("div", { class: "columns" }, el("div", { class: "work" }, this.card, past), side));
     this.searchBox.hidden = this.strategy !== "search";
+    this.card.classList.add("nothing");
+    this.drawNothing();
     this.showMeter();
   }
 
@@ -188,9 +191,9 @@ class LabelView {
       const gone = new Set([...waiting(state.project.id).flatMap((one) => one.body.texts ?? []), this.current?.id, ...this.done.slice(-50).map((one) => one?.item.id)]);
       gone.delete(undefined);
       const query = { strategy: this.strategy, search: this.search, count: AHEAD, exclude: [...gone].slice(-400) };
-      if (this.strategy === "search" && !this.search.trim()) return void this.receive([], gone);
-      const answer = await get(path("next"), query, this.signal);
-      this.receive(answer.texts, gone);
+      if (this.strategy === "search" && !this.search.trim()) return void this.receive([]);
+      const answer = await this.soon(get(path("next"), query, this.signal), query);
+      this.receive(answer.texts);
     } catch (error) {
       if (error instanceof LostError) this.draw();
       else complain(error);
@@ -201,7 +204,17 @@ class LabelView {
     }
   }
 
-  receive(texts, gone) {
+  /** What was asked for; while a first choice takes long, some texts at random, so that nobody waits. */
+  async soon(asked, query) {
+    if (this.current || !["suggest", "uncertain"].includes(this.strategy)) return asked;
+    const patience = new Promise((done) => setTimeout(done, PATIENCE, null));
+    if (await Promise.race([asked, patience])) return asked;
+    const chance = await get(path("next"), { ...query, strategy: "random", count: 2 }, this.signal);
+    if (!this.current) this.receive(chance.texts);
+    return asked;
+  }
+
+  receive(texts) {
     if (this.signal.aborted) return;
     const labelled = new Set(this.done.map((one) => one?.item.id));
     this.queue = texts.filter((one) => one.id !== this.current?.id && !labelled.has(one.id));

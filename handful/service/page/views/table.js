@@ -104,12 +104,14 @@ class Table {
   async load(fresh) {
     const turn = ++this.turn;
     this.asking.clear();
+    this.waits = fresh; // rows of another search are not asked for
     try {
       await this.predicted(turn);
       if (turn !== this.turn || this.signal.aborted) return;
       const first = Math.floor(this.first() / PAGE);
       const found = await get(path("texts"), this.query(first * PAGE, PAGE), this.signal);
       if (turn !== this.turn) return;
+      this.waits = false;
       this.pages = new Map([[first, found.texts]]);
       this.total = Math.min(found.total, MOST_ROWS);
       const beyond = found.total > MOST_ROWS ? `; the first ${number(MOST_ROWS)} are shown, so search for fewer` : "";
@@ -148,7 +150,8 @@ class Table {
     this.grid.setAttribute("aria-activedescendant", this.total ? `row-${this.active}` : "");
   }
 
-  async ask(from, to) {
+  ask(from, to) {
+    if (this.waits) return;
     for (let page = from; page <= to; page += 1) {
       if (this.pages.has(page) || this.asking.has(page) || page * PAGE >= this.total) continue;
       this.asking.add(page);

@@ -1,4 +1,5 @@
 # make demo   the main job, from nothing to a result
+# make studio   the example project in a browser: label a handful, watch it learn
 # make test   formatter, linter, types, import direction, tests
 # make test-all   the tests on a local Dask and Ray cluster, in a browser, of the service with PostgreSQL and killed servers, and of the
 #                 core install in a fresh environment
@@ -11,7 +12,7 @@ CLUSTERS := $(VENV)/.clusters
 BROWSER := $(VENV)/.browser
 SERVICE := $(VENV)/.service
 
-.PHONY: demo test test-all format clean
+.PHONY: demo studio test test-all format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +21,9 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)
 	$(BIN)/handful demo
+
+studio: $(READY)
+	$(BIN)/handful studio --example
 
 test: $(READY)
 	$(BIN)/ruff format --check .
@@ -46,6 +50,7 @@ $(SERVICE): $(READY)
 test-all: $(CLUSTERS) $(BROWSER) $(SERVICE)
 	$(BIN)/pytest -m cluster tests/cluster
 	$(BIN)/pytest -m browser tests/browser
+	$(BIN)/pytest -m studio tests/studio
 	$(BIN)/pytest -m service tests/service
 	HANDFUL_TEST_STORE=postgres $(BIN)/pytest tests/service
 	$(BIN)/pytest -m install -s tests/install

@@ -46,7 +46,8 @@ def _settings(folder: Path | None, **given: Any) -> Any:
 @database_option
 @address_options
 @click.option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
-def studio(folder: Path | None, no_browser: bool, **given: Any) -> None:
+@click.option("--example", is_flag=True, help="Open the example project.")
+def studio(folder: Path | None, no_browser: bool, example: bool, **given: Any) -> None:
     """Label texts and watch the classifier learn, in a browser.
 
     Projects are kept in FOLDER, by default in the user's data directory.
@@ -58,7 +59,7 @@ def studio(folder: Path | None, no_browser: bool, **given: Any) -> None:
     settings = _settings(folder, **given)
     from ..service.server import run_studio
 
-    run_studio(settings, say, not no_browser)
+    run_studio(settings, say, not no_browser, example)
 
 
 @click.command(cls=Command)

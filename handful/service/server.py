@@ -30,15 +30,15 @@ SWITCH_INTERVAL = 0.001  # seconds for which a thread that computes may keep oth
 GRACE = 90  # seconds for which requests that were accepted are finished when the server stops
 
 
-def run_studio(settings: ServiceSettings, say: Callable[[str], None], open_browser: bool) -> None:
-    """Serve projects until somebody stops it."""
+def run_studio(settings: ServiceSettings, say: Callable[[str], None], open_browser: bool, example: bool = False) -> None:
+    """Serve projects until somebody stops it; `example` opens the example project, made if it is not there."""
     settings.folder.mkdir(parents=True, exist_ok=True)
     with locked(settings) as token_wanted, bound(settings) as listener:
         settings = replace(settings, port=listener.getsockname()[1])
         if token_wanted and settings.token is None:
             settings = replace(settings, token=kept_token(settings.folder))
         check_reachable(settings)
-        address = page_address(settings)
+        address = page_address(settings) + ("&open=example" if example and settings.token else "")
         say(f"Handful Studio: {address}")
         if open_browser:
             Timer(1.0, webbrowser.open, [address]).start()

@@ -108,6 +108,7 @@ def test_limits_of_projects_and_classes(make_studio: Callable[..., Studio]) -> N
 def test_the_example_project_is_ready_to_label(studio: Studio) -> None:
     facts = studio.post("projects/example", status=201)
     assert len(facts["classes"]) == 8
+    assert all(one["note"] for one in facts["classes"])
     assert facts["states"] == {"open": 152, "labelled": 8, "skipped": 0, "unsure": 0, "none": 0, "disputed": 0}
 
 

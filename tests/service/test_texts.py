@@ -122,3 +122,10 @@ def test_a_project_does_not_grow_beyond_its_limit(make_studio: MakeStudio) -> No
 def test_texts_without_words_have_digests_of_their_own() -> None:
     assert words_digest("!!!") != words_digest("???")
     assert words_digest("Grüße, Welt") == words_digest("grüße welt!")
+
+
+def test_some_texts_are_read_by_their_numbers(studio: Studio) -> None:
+    path = studio.labelled(2)
+    found = studio.get(f"{path}/texts", params={"id": [3, 1, 10_000]})
+    assert [one["id"] for one in found["texts"]] == [3, 1]
+    assert found["total"] == 2

@@ -19,7 +19,7 @@ from ..context import Context, Service, Someone
 from ..errors import InvalidError
 from ..files.answering import answer_upload
 from ..files.backup import restore_backup, write_backup
-from ..files.example import EXAMPLE_NAME, example_classes, example_rows
+from ..files.example import EXAMPLE_NAME, example_notes, example_rows
 from ..files.exporting import (
     MEDIA,
     Form,
@@ -176,13 +176,16 @@ def _project_of_model(service: Service, person: Person, path: Path, name: str) -
     return _create(service, person, name, words, rows)
 
 
-def _create(service: Service, person: Person, name: str, words: dict[str, str], rows: Any) -> ProjectFacts:
-    """A project with classes and rows."""
+def _create(
+    service: Service, person: Person, name: str, words: dict[str, str], rows: Any, notes: dict[str, str] | None = None
+) -> ProjectFacts:
+    """A project with classes, described by words for the model and by notes for people, and rows."""
     limits = service.settings.limits
     with service.database.writing() as connection:
         project = create_project(connection, person, name, most=limits.projects)
         for label, described in words.items():
-            insert_class(connection, project, label, words="" if described == label else described, most=limits.classes)
+            note, known = (notes or {}).get(label, ""), "" if described == label else described
+            insert_class(connection, project, label, note, known, most=limits.classes)
     import_rows(service.database, limits, project, new_id(), rows, lambda: None)
     with service.database.reading() as connection:
         row = find_project(connection, person, project, "admin")
@@ -194,7 +197,8 @@ def _create(service: Service, person: Person, name: str, words: dict[str, str], 
 def example(service: Context, person: Someone) -> ProjectFacts:
     """Make the example project: messages to a town's services, a few of them labelled."""
     person.require("admin")
-    return _create(service, person, EXAMPLE_NAME, example_classes(), example_rows())
+    notes = example_notes()
+    return _create(service, person, EXAMPLE_NAME, {name: name for name in notes}, example_rows(), notes)
 
 
 # Out

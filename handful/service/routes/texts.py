@@ -100,6 +100,7 @@ def find(
     most: Annotated[Probability, Query(alias="max_confidence")] = None,
     annotator: Annotated[str | None, Query(max_length=200, pattern="^[^\\x00]*$")] = None,
     test: bool | None = None,
+    ids: Annotated[list[Number] | None, Query(alias="id", max_length=1_000, description="Only these texts.")] = None,
     sort: Sort = "id",
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
@@ -111,6 +112,9 @@ def find(
     kept = _snapshot(service, row, wait)
     by_prediction = predicted is not None or least is not None or most is not None
     with service.database.reading() as connection:
+        if ids is not None:
+            facts = text_facts(connection, row, ids, kept)
+            return TextPage(total=len(facts), texts=facts, prediction_version=kept.key[0] if kept else None)
         if by_prediction or sort.endswith("confidence"):
             numbers = _by_prediction(connection, row, wanted, kept, (predicted, least, most), sort)
             total, numbers = len(numbers), numbers[offset : offset + limit]

@@ -79,7 +79,7 @@ class FewShotClassifier:
         assigned to classes, and the classifier learns from them too. An example of `sample_weight` 2 counts as two equal ones.
         """
         self._check_settings()
-        texts, named = check_texts(X), class_texts(class_names)
+        texts, named = check_texts(X), class_texts(class_names, self.language)
         labels = Labels.of([] if y is None and named and not texts else y, len(texts))
         others = sample_unlabeled(check_texts([] if unlabeled is None else unlabeled), labels.format)
         language = None if class_names is False else self.language

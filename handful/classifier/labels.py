@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..data.label_words import words_of_labels
+from ..data.label_words import label_words, words_of_labels
 from ..errors import DataError, ModelError
 from ..utils.functional import Floats, Ints
 
@@ -212,7 +212,7 @@ def classes_from_json(value: Any, place: str) -> Array:
     return classes
 
 
-def class_texts(class_names: Mapping[Any, str] | Sequence[Any] | bool | None) -> dict[Any, str]:
+def class_texts(class_names: Mapping[Any, str] | Sequence[Any] | bool | None, language: str = "en") -> dict[Any, str]:
     """The words that describe each class, from {label: words} or from labels that are words themselves."""
     if class_names is None or isinstance(class_names, bool):
         return {}
@@ -221,7 +221,7 @@ def class_texts(class_names: Mapping[Any, str] | Sequence[Any] | bool | None) ->
     elif isinstance(class_names, str):
         raise DataError("`class_names` is one string: give {label: words}, or a list of labels that are words.")
     else:
-        named = {_plain(label): str(label).replace("_", " ").replace("-", " ") for label in class_names}
+        named = {_plain(label): label_words(label, language) or str(label) for label in class_names}
     if not all(isinstance(words, str) for words in named.values()):
         raise DataError("`class_names` should map labels to words: give {label: words}, or a list of labels that are words.")
     return named

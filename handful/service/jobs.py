@@ -12,7 +12,7 @@ from threading import Event, Thread
 from typing import Any
 
 from ..errors import HandfulError
-from .errors import ApiError, InvalidError
+from .errors import NO_ROOM, ApiError, InvalidError, is_full
 from .files.importing import Progress, undo_import
 from .logs import log, log_failure
 from .settings import Limits
@@ -24,7 +24,7 @@ Work = Callable[[str, Progress], dict[str, Any]]  # the job's id and its progres
 THREADS = 2
 REPORT = 0.5  # seconds between two notes about progress
 HEARTBEAT = 10.0  # seconds between two signs of life
-KEEP_RESULTS = 86_400.0  # seconds
+KEEP_FILES = 86_400.0  # seconds
 PATIENCE = 60.0  # seconds that running jobs get when the server stops
 
 
@@ -84,8 +84,8 @@ class JobRunner:
             state, message = "cancelled", "This was cancelled, and nothing of it was kept."
         except HandfulError as error:
             message = str(error)
-        except Exception:
-            message = "This failed because of an error in Handful: see the server's log."
+        except Exception as error:
+            message = NO_ROOM if is_full(error) else "This failed because of an error in Handful: see the server's log."
             log_failure("job", job=job, kind=kind)
         finally:
             with suppress(HandfulError):
@@ -140,9 +140,10 @@ class JobRunner:
             hidden = hidden_projects(connection)
         for project in hidden:
             self.remove(project)
-        for file in self.results.iterdir():
-            if file.stat().st_mtime < time.time() - KEEP_RESULTS:
-                file.unlink(missing_ok=True)
+        for file in (*self.results.iterdir(), *self.uploads.iterdir()):
+            with suppress(FileNotFoundError):  # another server may do the same
+                if file.stat().st_mtime < time.time() - KEEP_FILES:
+                    file.unlink()
 
     def remove_later(self, project: str) -> None:
         """Remove a hidden project in the background."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from anyio.to_thread import run_sync
 
-from .errors import ApiError, BusyError, FailureError, NotFoundError, TooLargeError
+from .errors import NO_ROOM, ApiError, BusyError, FailureError, FullError, NotFoundError, TooLargeError, is_full
 from .logs import log, log_failure
 from .metrics import Metrics
 from .security import (
@@ -69,7 +69,10 @@ class Gate:
             if answer.status:
                 raise
             await answer.error(error)
-        except Exception:
+        except Exception as error:
+            if is_full(error) and not answer.status:
+                await answer.error(FullError(NO_ROOM))
+                return
             log_failure("request", route=getattr(scope.get("route"), "path", None))
             if not answer.status:
                 await answer.error(FailureError())

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from running import Postgres, Server, postgres_server
-from studio import Studio
 
 from handful.service.settings import Limits, ServiceSettings
 
-MakeStudio = Callable[..., Studio]
+from .running import Postgres, Server, postgres_server
+from .studio import MakeStudio, Studio
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from starlette.testclient import TestClient
@@ -106,3 +107,6 @@ class Studio:
     def add_key(self, account: str, role: Any = "admin") -> str:
         with self.service.database.writing() as connection:
             return add_key(connection, account, role)
+
+
+MakeStudio = Callable[..., Studio]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from studio import Studio
+
+from .studio import Studio
 
 pytestmark = pytest.mark.service
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from studio import TEXTS, Studio
 
 from handful.service.learning.agreement import cohen_kappa, krippendorff_alpha
+
+from .studio import TEXTS, Studio
 
 
 def items(studio: Studio, path: str, kind: str) -> list[list[int]]:

@@ -14,8 +14,9 @@ from typing import Any
 
 import httpx
 import pytest
-from running import Postgres, Server
 from sqlalchemy import create_engine, text
+
+from .running import Postgres, Server
 
 pytestmark = pytest.mark.service
 

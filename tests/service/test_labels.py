@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from studio import Studio
 
 from handful.service.store.consensus import consensus
+
+from .studio import Studio
 
 
 def state(studio: Studio, path: str, text: int = 0) -> tuple[str, int | None]:

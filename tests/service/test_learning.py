@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from studio import TEXTS, Studio
 
 from handful import FewShotClassifier
 from handful.service.learning.models import even_by_class
@@ -12,6 +11,8 @@ from handful.service.learning.queue import Leases
 from handful.service.learning.snapshot import near_duplicates, principal_map
 from handful.service.learning.validation import spread, wilson
 from handful.service.store.texts import LabelledText
+
+from .studio import TEXTS, Studio
 
 
 def test_names_alone_predict_and_labels_teach(studio: Studio) -> None:

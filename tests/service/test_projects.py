@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from studio import Studio
 
 from handful.service.settings import Limits
+
+from .studio import Studio
 
 
 def names(studio: Studio, path: str) -> list[str]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from running import Server
-from studio import TEXTS
 
 from handful import FewShotClassifier
+
+from .running import Server
+from .studio import TEXTS
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed: make test-all installs it")
 from schemathesis.checks import (  # noqa: E402

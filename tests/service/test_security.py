@@ -8,15 +8,15 @@ import threading
 from typing import Any
 
 import pytest
-from conftest import MakeStudio
 from sqlalchemy import select
-from studio import Studio
 
 from handful.service.logs import JsonLines
 from handful.service.security import kept_token
 from handful.service.settings import Limits
 from handful.service.store.keys import revoke_key
 from handful.service.store.tables import KEYS
+
+from .studio import MakeStudio, Studio
 
 
 @pytest.mark.parametrize("key", [None, "", "wrong", "handful_00000000_x", "handful__", "sécret"])

@@ -6,13 +6,13 @@ import base64
 import json
 import threading
 from collections.abc import Callable, Iterator
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
-from studio import TEXTS
 
 from handful import FewShotClassifier
 from handful.errors import HandfulError
@@ -21,6 +21,8 @@ from handful.service.serving.app import serving_app
 from handful.service.serving.batcher import Batcher
 from handful.service.serving.learning import Annotation, ServedModel
 from handful.service.settings import Limits, ServiceSettings
+
+from .studio import TEXTS
 
 CONFIG = """<View><Text name="body" value="$message"/>
 <Choices name="topic" toName="body"><Choice value="food"/><Choice value="travel"/><Choice value="weather"/></Choices></View>"""
@@ -160,6 +162,28 @@ def test_annotations_survive_a_restart_and_a_torn_line(serve: Serve, tmp_path: P
     model.close()
     assert [json.loads(line)["id"] for line in file.read_text().splitlines()] == ["1", "2", "2", "4"]
     assert FewShotClassifier.load(tmp_path / "triage").classes_.tolist() == ["food", "money", "travel"]
+
+
+def test_a_full_disk_leaves_no_half_of_an_annotation(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = serve()
+    annotate(client, 1, "zorgle frumps", "weather")
+
+    def full(_: int) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("handful.service.serving.learning.os.fsync", full)
+        answer = annotate(client, 2, "blick blick", "weather")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (507, "store_full")
+    assert annotate(client, 3, "soup", "food").status_code == 201
+    lines = (tmp_path / "triage.annotations.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["1", "3"]
+
+
+def test_a_spoiled_file_of_annotations_gets_a_sentence(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "triage.annotations.jsonl").write_text("nonsense\n")
+    with pytest.raises(HandfulError, match="line 1 is not an annotation"):
+        ServedModel(tmp_path / "triage")
 
 
 def test_deleted_annotations_are_forgotten(serve: Serve) -> None:

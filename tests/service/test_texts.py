@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import MakeStudio
-from studio import TEXTS, Studio
 
 from handful.service.settings import Limits
 from handful.service.store.texts import words_digest
+
+from .studio import TEXTS, MakeStudio, Studio
 
 
 def found(studio: Studio, path: str, **query: Any) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import IO, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy import Connection, Table, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from ..errors import InvalidError, TooLargeError
 from ..learning.models import check_encoder
@@ -42,17 +44,17 @@ class ProjectLine(_Line):
     encoder: str
     language: str
     use_class_names: bool
-    visible: int = Field(ge=0)
+    visible: int = Field(ge=0, lt=2**31)
 
 
 class ClassLine(_Line):
     """A class, live or deleted."""
 
-    number: int = Field(ge=1)
+    number: int = Field(ge=1, lt=2**31)
     name: str = Field(min_length=1, max_length=200)
     note: str
     words: str
-    position: int
+    position: int = Field(ge=0, lt=2**31)
     state: str = Field(pattern="^(live|deleted)$")
 
 
@@ -75,7 +77,7 @@ class LabelLine(_Line):
     mark: Mark
     label: int | None
     final: bool
-    made: float
+    made: float = Field(allow_inf_nan=False)
 
 
 class ActionLine(_Line):
@@ -85,9 +87,34 @@ class ActionLine(_Line):
     annotator: str = Field(max_length=200)
     kind: str = Field(pattern="^(label|class|undo|redo)$")
     detail: str
-    made: float
+    made: float = Field(allow_inf_nan=False)
     state: str = Field(pattern="^(done|undone|dropped)$")
-    changes: list[list[Any]]
+    changes: list[tuple[int, str, Mark | None, int | None, bool | None, Mark | None, int | None, bool | None]]
+
+
+class _ClassFields(_Line):
+    """Fields of a class that an action changed."""
+
+    name: str | None = None
+    note: str | None = None
+    words: str | None = None
+    position: int | None = None
+    state: str | None = None
+
+
+class _ClassDetail(_Line):
+    """A class before and after an action."""
+
+    number: int
+    before: _ClassFields
+    after: _ClassFields
+
+
+class _Detail(BaseModel):
+    """The part of an action about classes, by which it is undone."""
+
+    classes: list[_ClassDetail]
+    changed: int
 
 
 class DismissalLine(_Line):
@@ -96,7 +123,7 @@ class DismissalLine(_Line):
     kind: str = Field(max_length=20)
     item: str = Field(max_length=100)
     annotator: str = Field(max_length=200)
-    made: float
+    made: float = Field(allow_inf_nan=False)
 
 
 LINES: dict[str, tuple[Table, type[_Line]]] = {
@@ -162,7 +189,9 @@ def restore_backup(
                 project = create_project(connection, person, *given, ready=False, most=limits.projects)
                 start(connection, project)
             _copy(database, limits, project, facts, archive, progress)
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+    except IntegrityError as error:
+        raise InvalidError("The archive has the same text, class or label twice: it is not a backup of Handful.") from error
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, RuntimeError, zlib.error) as error:
         if isinstance(error, ValidationError):
             raise InvalidError(f"The archive is not a backup of Handful ({error.error_count()} invalid fields).") from error
         raise InvalidError(f"The archive cannot be read ({error}): give one that the backup of a project made.") from error
@@ -220,6 +249,10 @@ def _checked(line: type[_Line], content: bytes, visible: int, classes: set[int])
         raise InvalidError("The archive has texts with zero bytes or unpaired surrogates: it is not a backup of Handful.")
     if line is ClassLine:
         classes.add(row["number"])
+    if line is ActionLine and row["kind"] in ("label", "class"):
+        _Detail.model_validate_json(row["detail"])
+    if line is TextLine and row["extra"] is not None and not isinstance(json.loads(row["extra"]), dict):
+        raise InvalidError("The archive has columns of a text that are not an object: it is not a backup of Handful.")
     number = row.get("number") if line is TextLine else row.get("text") if line is LabelLine else None
     label = row.get("label")
     if (number is not None and not 0 <= number < visible) or (label is not None and label not in classes):

@@ -52,8 +52,9 @@ class Validation:
 def wilson(right: int, total: int) -> Interval:
     """The share of successes with Wilson's 95 % interval (1927), which is honest for small numbers.
 
-    >>> wilson(9, 10)
-    Interval(value=0.9, low=0.5958499732047615, high=0.9821237869049271)
+    >>> interval = wilson(9, 10)
+    >>> f"{interval.value:.2f}, from {interval.low:.2f} to {interval.high:.2f}"
+    '0.90, from 0.60 to 0.98'
     """
     share, square = right / total, CONFIDENCE**2 / total
     middle = (share + square / 2) / (1 + square)

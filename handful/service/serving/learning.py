@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from errno import ENOSPC
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from ...batch.saved import SavedClassifier
 from ...classifier.fitted import FittedClassifier, fit_classifier
 from ...classifier.labels import Examples, Labels
-from ...errors import SettingError
+from ...errors import DataError, SettingError
 from ..errors import ConflictError
 from ..learning.models import open_encoder, spoken
 
@@ -39,7 +40,7 @@ class AnnotationFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = path.open("a+b")
+        self._stream = path.open("a+b", buffering=0)
         self._lock()
         self.annotations = self._read()
 
@@ -55,14 +56,16 @@ class AnnotationFile:
 
     def _read(self) -> dict[str, Annotation]:
         """All annotations by id; a line that was cut off when a process died was never acknowledged."""
-        self._stream.seek(0)
-        content = self._stream.read()
+        content = self.path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
         self._stream.truncate(len(whole))
         found: dict[str, Annotation] = {}
-        for line in whole.splitlines():
-            values = json.loads(line)
-            one = Annotation(str(values["id"]), str(values["text"]), values["label"])
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                values = json.loads(line)
+                one = Annotation(str(values["id"]), str(values["text"]), values["label"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise DataError(f"{self.path}, line {number} is not an annotation: correct the line, or remove it.") from error
             found.pop(one.id, None)
             if one.label is not None:
                 found[one.id] = one
@@ -70,10 +73,14 @@ class AnnotationFile:
 
     def add(self, annotation: Annotation) -> None:
         """Keep an annotation; it is durable when this returns."""
-        line = json.dumps(vars(annotation)) + "\n"
-        self._stream.write(line.encode())
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
+        line, size = (json.dumps(vars(annotation)) + "\n").encode(), os.fstat(self._stream.fileno()).st_size
+        try:
+            if self._stream.write(line) != len(line):
+                raise OSError(ENOSPC, os.strerror(ENOSPC))
+            os.fsync(self._stream.fileno())
+        except OSError:
+            self._stream.truncate(size)  # or else the next line would continue this one
+            raise
         self.annotations.pop(annotation.id, None)
         if annotation.label is not None:
             self.annotations[annotation.id] = annotation

@@ -10,15 +10,16 @@ from typing import Any
 
 import pyarrow
 import pytest
-from conftest import MakeStudio
 from pyarrow import parquet
-from studio import TEXTS, Studio
 
 from handful import FewShotClassifier
 from handful.service.settings import Limits
 
+from .studio import TEXTS, MakeStudio, Studio
+
 OUTSIDE = {"file": "../../etc/passwd", "sha256": ""}
 DOCCANO = b'{"id": 1, "text": "hello", "label": ["greeting"]}\n{"id": 2, "text": "bye", "label": []}\n'
+ACTION = '{"client": "c", "annotator": "a", "kind": "label", "detail": "DETAIL", "made": 1.0, "state": "done", "changes": []}\n'
 CHOICE = {"result": [{"type": "choices", "value": {"choices": ["greeting"]}}]}
 TASKS = json.dumps(
     [{"data": {"text": "hello", "n": 1}, "annotations": [{"was_cancelled": True, **CHOICE}, CHOICE]}, {"data": {"text": "bye"}}]
@@ -288,6 +289,10 @@ def spoiled(content: bytes, name: str, change: str) -> bytes:
         ("texts.jsonl", '{"number": 99, "text": "x", "extra": null, "state": "open", "label": null, "test": false}\n'),
         ("texts.jsonl", '{"number": 0, "text": "x", "extra": null, "state": "odd", "label": null, "test": false}\n'),
         ("labels.jsonl", '{"text": 0, "annotator": "a", "mark": "class", "label": 77, "final": false, "made": 1.0}\n'),
+        ("texts.jsonl", '{"number": 0, "text": "x", "extra": "[]", "state": "open", "label": null, "test": false}\n'),
+        ("texts.jsonl", 2 * '{"number": 0, "text": "x", "extra": null, "state": "open", "label": null, "test": false}\n'),
+        ("actions.jsonl", ACTION.replace("DETAIL", "nonsense")),
+        ("actions.jsonl", ACTION.replace("[]", '[[0, "a"]]')),
         ("classes.jsonl", "nonsense\n"),
         ("other.jsonl", ""),
     ],

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from PIL import Image
-from playwright.sync_api import sync_playwright
 from studio import ask, server
 
 from handful.utils.paths import resource
@@ -142,6 +140,8 @@ def take(browser: Any, address: str, project: str | None, out: Path, scheme: str
 
 def write(picture: bytes, path: Path) -> None:
     """Write a picture with its 256 most frequent colours, as a small file."""
+    from PIL import Image
+
     whole = Image.open(io.BytesIO(picture)).convert("RGB")
     frequent = sorted(whole.getcolors(1 << 24), reverse=True)[:256]
     palette = Image.new("P", (1, 1))
@@ -155,6 +155,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     given = parser.parse_args()
+    from playwright.sync_api import sync_playwright
+
     looks = [("light", ""), ("dark", ""), ("light", "-phone")]
     with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as (client, _), sync_playwright() as play:
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())

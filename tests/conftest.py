@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from handful.data.episodes import EpisodeSampler, EpisodeSpec
 from handful.meta.experiment import ExperimentData, RunSettings, load_experiment_data, train_run
 from handful.meta.training import TrainingSettings
 from handful.models.settings import ModelSettings
+
+REAL_DATA = os.environ.get("HANDFUL_DATA", "")
+needs_real_data = pytest.mark.skipif(not REAL_DATA, reason="HANDFUL_DATA names no folder with the benchmark files")
 
 
 @pytest.fixture(autouse=True)

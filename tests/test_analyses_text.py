@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from real_data import needs_real_data
+from conftest import needs_real_data
 
 from handful.analysis import InspectedRun, NotApplicableError, attention, mismatch, overview, words
 from handful.analysis.attention import EpisodeReading, attention_table

@@ -15,7 +15,7 @@ import pytest
 from bundles import MODEL, config_of, part
 
 from handful import FewShotClassifier
-from handful.batch.fitting import fit_file
+from handful.batch.fitting import FitSources, fit_file
 from handful.data.reader import Source
 from handful.errors import ModelError
 from handful.utils.bundle import ABANDONED, write_bundle
@@ -134,13 +134,13 @@ def csv_of(path: Path, texts: list[str], labels: list[str]) -> Source:
 
 def test_a_killed_fit_leaves_the_old_model_or_the_new_one(models, tmp_path: Path) -> None:
     folder, source = tmp_path / "model", csv_of(tmp_path / "second.csv", *SECOND)
-    check_kills(folder, models[0], lambda: fit_file(FewShotClassifier(), source, folder, True), models[1])
+    check_kills(folder, models[0], lambda: fit_file(FewShotClassifier(), FitSources(source), folder, True), models[1])
 
 
 def test_a_killed_fit_that_learns_more_leaves_the_old_model_or_the_new_one(models, tmp_path: Path) -> None:
     folder, source = tmp_path / "model", csv_of(tmp_path / "more.csv", ["book a flight"], ["travel"])
     more = FewShotClassifier().fit([*FIRST[0], "book a flight"], [*FIRST[1], "travel"])
-    check_kills(folder, models[0], lambda: fit_file(FewShotClassifier.load(folder), source, folder, True), more)
+    check_kills(folder, models[0], lambda: fit_file(FewShotClassifier.load(folder), FitSources(source), folder, True), more)
 
 
 # Other people's files

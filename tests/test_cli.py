@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from real_data import needs_real_data
+from conftest import needs_real_data
 
 from handful.cli import main
 from handful.data.datasets import find_data

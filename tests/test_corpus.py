@@ -10,8 +10,8 @@ import numpy as np
 import openpyxl
 import pyarrow
 import pytest
+from conftest import needs_real_data
 from pyarrow import parquet
-from real_data import needs_real_data
 
 from handful.data.corpus import FARTHEST, make_corpus
 from handful.data.datasets import Dataset, find_data, load_corpus, load_dataset, read_corpus

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from real_data import needs_real_data
+from conftest import needs_real_data
 
 from handful.cli import main
 from handful.data.datasets import Dataset, find_data, load_corpus, load_dataset, read_corpus

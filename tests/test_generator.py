@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from real_data import needs_real_data
+from conftest import needs_real_data
 
 from handful.data.corpus import Corpus, make_corpus
 from handful.data.datasets import Dataset, load_dataset

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from real_data import needs_real_data
+from conftest import needs_real_data
 from several_labels import make_task, micro_f1, one_vs_rest, ours, texts_by_class
 
 from handful import FewShotClassifier

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import needs_real_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from real_data import needs_real_data
 
 from handful.data.corpus import Texts, make_corpus
 from handful.data.episodes import EpisodeSampler, EpisodeSpec

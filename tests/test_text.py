@@ -5,9 +5,9 @@ import json
 import lzma
 
 import pytest
+from conftest import REAL_DATA, needs_real_data
 from hypothesis import given
 from hypothesis import strategies as st
-from real_data import REAL_DATA, needs_real_data
 
 from handful.data.text import Vocabulary, tokenize, words_of
 

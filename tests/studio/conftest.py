@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from person import Api, People, Person
-from running import Server
+from service.running import Server
+
+from .person import Api, People, Person
 
 FLAGS = [
     "--headless",

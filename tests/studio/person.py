@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-from running import Server
+from service.running import Server
 
 VIEWS = ("data", "label", "table", "map", "watch", "clean", "together", "use")
 WAIT = 15_000  # milliseconds for something to appear

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from person import VIEWS, Api, People
-from trips import CLASSES, pairs, texts
+
+from .person import VIEWS, Api, People
+from .trips import CLASSES, pairs, texts
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ import io
 import json
 
 import pytest
-from person import Api, People
-from trips import CLASSES, pairs, texts
+
+from .person import Api, People
+from .trips import CLASSES, pairs, texts
 
 
 def test_the_example_is_one_click_away(person: People, api: Api) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from person import Api, People
-from trips import CLASSES, pairs
+from .person import Api, People
+from .trips import CLASSES, pairs
 
 
 def test_a_likely_mistake_is_corrected_and_another_dismissed(person: People, api: Api) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from person import VIEWS, Api, People
-from trips import pairs
+
+from .person import VIEWS, Api, People
+from .trips import pairs
 
 EVIL = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'"`${window.hacked=1}'
 NAMES = [EVIL[:190], "</option><b>bold</b>", "javascript:window.hacked=1//", "ملف {{7*7}} \u202eevil\u202c"]

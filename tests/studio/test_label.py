@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from person import Api, People
-from trips import CLASSES, texts, truth
+from .person import Api, People
+from .trips import CLASSES, texts, truth
 
 
 def _labelling(person: People, api: Api, query: str = ""):

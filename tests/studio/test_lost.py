@@ -6,9 +6,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from person import Api, People
-from running import Server
-from trips import CLASSES, texts
+from service.running import Server
+
+from .person import Api, People
+from .trips import CLASSES, texts
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from person import Api, People
-from trips import CLASSES, texts
+from .person import Api, People
+from .trips import CLASSES, texts
 
 
 def test_search_select_and_give_a_class_with_one_key(person: People, api: Api) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from person import Api, People
-from trips import CLASSES, texts, truth
+from .person import Api, People
+from .trips import CLASSES, texts, truth
 
 
 def test_two_people_at_once_get_different_texts(person: People, api: Api) -> None:

@@ -9,8 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from person import Api, People
-from trips import CLASSES, pairs, texts
+
+from .person import Api, People
+from .trips import CLASSES, pairs, texts
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from person import Api, People
-from trips import CLASSES, pairs, texts, truth
+from .person import Api, People
+from .trips import CLASSES, pairs, texts, truth
 
 
 def test_the_estimate_the_curve_and_the_classes(person: People, api: Api) -> None:

@@ -89,7 +89,8 @@ export const remove = (path, query) => request("DELETE", path, { query });
 
 /** An id for an action: sent again with it, nothing is done twice. */
 export const newId = () =>
-  crypto.randomUUID?.() ?? [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  crypto.randomUUID?.() ??
+  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Sends a file and waits for its job; `progress` is called with the job as it stands. */
 export async function job(path, { query, file, progress, signal }) {

@@ -2,13 +2,29 @@
 import { complain, el, field } from "./dom.js";
 
 /** Opens a dialog with a form; `save` gets the form's values and may throw a sentence. Resolves with its result, or null. */
-export function ask({ title, text = "", fields = [], action = "Save", danger = false, save = (values) => values, wide = false }) {
+export function ask({
+  title,
+  text = "",
+  fields = [],
+  action = "Save",
+  danger = false,
+  save = (values) => values,
+  wide = false,
+}) {
   return new Promise((resolve) => {
     const problem = el("p", { class: "problem", role: "alert" });
     const button = el("button", { class: danger ? "danger" : "primary", type: "submit", text: action });
     const cancel = el("button", { type: "button", text: "Cancel", onclick: () => dialog.close() });
     const heading = el("h2", { text: title, id: "dialog-title" });
-    const form = el("form", { method: "dialog" }, heading, text && el("p", { text }), fields, problem, el("div", { class: "row end" }, cancel, button));
+    const form = el(
+      "form",
+      { method: "dialog" },
+      heading,
+      text && el("p", { text }),
+      fields,
+      problem,
+      el("div", { class: "row end" }, cancel, button),
+    );
     const dialog = el("dialog", { class: wide ? "wide" : "", "aria-labelledby": "dialog-title" }, form);
     let result = null;
     form.addEventListener("submit", async (event) => {
@@ -37,7 +53,13 @@ export const confirm = (title, text, action) => ask({ title, text, action, dange
 /** A dialog that only shows something. */
 export function show(title, ...content) {
   const close = el("button", { class: "primary", text: "Close" });
-  const form = el("form", { method: "dialog" }, el("h2", { text: title, id: "dialog-title" }), content, el("div", { class: "row end" }, close));
+  const form = el(
+    "form",
+    { method: "dialog" },
+    el("h2", { text: title, id: "dialog-title" }),
+    content,
+    el("div", { class: "row end" }, close),
+  );
   const dialog = el("dialog", { class: "wide", "aria-labelledby": "dialog-title" }, form);
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);

@@ -91,7 +91,13 @@ export function field(label, control, hint = "") {
   const input = control.matches("input, select, textarea") ? control : control.querySelector("input, select, textarea");
   input.id = id;
   if (hint) input.setAttribute("aria-describedby", `${id}-hint`);
-  return el("div", { class: "field" }, el("label", { class: "name", for: id, text: label }), control, hint && el("span", { class: "hint", id: `${id}-hint`, text: hint }));
+  return el(
+    "div",
+    { class: "field" },
+    el("label", { class: "name", for: id, text: label }),
+    control,
+    hint && el("span", { class: "hint", id: `${id}-hint`, text: hint }),
+  );
 }
 
 /** A list of choices: [value, name] each. */

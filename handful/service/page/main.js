@@ -21,7 +21,16 @@ const VIEWS = {
   together: () => import("./views/together.js"),
   use: () => import("./views/use.js"),
 };
-const TABS = { data: "Texts & classes", label: "Label", table: "Table", map: "Map", watch: "Watch", clean: "Clean up", together: "Together", use: "Use it" };
+const TABS = {
+  data: "Texts & classes",
+  label: "Label",
+  table: "Table",
+  map: "Map",
+  watch: "Watch",
+  clean: "Clean up",
+  together: "Together",
+  use: "Use it",
+};
 const find = (id) => document.getElementById(id);
 const main = find("main");
 let leaving = new AbortController();
@@ -47,7 +56,9 @@ async function show() {
     if (error.status === 401) return;
     if (error instanceof LostError) return void setTimeout(() => !signal.aborted && show(), 1000);
     showTabs({ ...place, project: state.project?.id ?? null });
-    main.replaceChildren(empty("This cannot be shown", error.message, el("a", { class: "button", href: "#/", text: "All projects" })));
+    main.replaceChildren(
+      empty("This cannot be shown", error.message, el("a", { class: "button", href: "#/", text: "All projects" })),
+    );
   }
 }
 
@@ -68,7 +79,11 @@ function showTabs(place) {
   tabs.hidden = !place.project;
   find("where").textContent = place.project ? (state.project?.name ?? "") : "";
   if (!place.project) return;
-  tabs.replaceChildren(...Object.entries(TABS).map(([view, text]) => el("a", { href: link(place.project, view), text, "aria-current": view === place.view ? "page" : null })));
+  tabs.replaceChildren(
+    ...Object.entries(TABS).map(([view, text]) =>
+      el("a", { href: link(place.project, view), text, "aria-current": view === place.view ? "page" : null }),
+    ),
+  );
   tabs.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
@@ -95,19 +110,32 @@ async function knowMe() {
 function showName() {
   const button = find("you");
   button.hidden = !me.account;
-  button.replaceChildren(el("span", { class: "avatar", "aria-hidden": "true", text: Array.from(me.annotator)[0]?.toUpperCase() ?? "?" }), el("span", { class: "who", text: me.annotator === "local" ? "Your name" : me.annotator }));
+  button.replaceChildren(
+    el("span", { class: "avatar", "aria-hidden": "true", text: Array.from(me.annotator)[0]?.toUpperCase() ?? "?" }),
+    el("span", { class: "who", text: me.annotator === "local" ? "Your name" : me.annotator }),
+  );
   button.setAttribute("aria-label", `You label as ${me.annotator}${mayChooseName() ? ": change your name" : ""}`);
 }
 
 function askName() {
   if (!mayChooseName()) return toast(`You label as ${me.annotator}, the account of your key.`);
   const value = me.annotator === "local" ? "" : me.annotator;
-  return askLine("Your name", "Name", value, { hint: "Your labels are kept under this name. Others on this project choose their own.", save: (name) => setName(name) });
+  return askLine("Your name", "Name", value, {
+    hint: "Your labels are kept under this name. Others on this project choose their own.",
+    save: (name) => setName(name),
+  });
 }
 
 function askKey() {
   const input = el("input", { name: "key", type: "password", required: true, autocomplete: "current-password" });
-  const form = el("form", { class: "card narrow" }, el("h1", { text: "Sign in" }), el("p", { text: "Open the address that the server printed when it started, or paste its token or your API key." }), field("Token or key", input), el("button", { class: "primary", text: "Sign in" }));
+  const form = el(
+    "form",
+    { class: "card narrow" },
+    el("h1", { text: "Sign in" }),
+    el("p", { text: "Open the address that the server printed when it started, or paste its token or your API key." }),
+    field("Token or key", input),
+    el("button", { class: "primary", text: "Sign in" }),
+  );
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
@@ -135,14 +163,16 @@ function showConnection() {
   const lost = find("lost");
   lost.hidden = !connection.lost;
   const left = waiting().length;
-  const kept = left ? ` ${count(left, "label")} ${left === 1 ? "is" : "are"} kept in this browser and sent as soon as it is back.` : " You can go on: labels are kept in this browser and sent as soon as it is back.";
+  const kept = left
+    ? ` ${count(left, "label")} ${left === 1 ? "is" : "are"} kept in this browser and sent as soon as it is back.`
+    : " You can go on: labels are kept in this browser and sent as soon as it is back.";
   lost.textContent = connection.lost ? `The server cannot be reached.${kept}` : "";
 }
 
 const noticeOutbox = () => (showSync(), showConnection());
 on("outbox", noticeOutbox);
 on("connection", (lost) => (noticeOutbox(), lost || toast("The server is back.")));
-on("refused", ({ entry, message }) => {
+on("refused", ({ message }) => {
   const nothing = /nothing to (undo|redo)/.test(message);
   toast(nothing ? message : `An action was refused: ${message}`, { bad: !nothing });
 });
@@ -158,8 +188,8 @@ find("you").addEventListener("click", askName);
 find("help").addEventListener("click", settingsDialog);
 document.querySelector(".skip").addEventListener("click", (event) => (event.preventDefault(), main.focus()));
 listen((key) => {
-  if (key === "?") return settingsDialog(), true;
-  if (key === "undo") return undo(), true;
+  if (key === "?") return (settingsDialog(), true);
+  if (key === "undo") return (undo(), true);
   return key === "redo" ? (redo(), true) : false;
 }, undefined);
 

@@ -26,7 +26,9 @@ function read(key) {
 
 /** What waits, the oldest first. */
 export const waiting = (project = null) =>
-  keys().map(read).filter((one) => one && (project === null || one.project === project));
+  keys()
+    .map(read)
+    .filter((one) => one && (project === null || one.project === project));
 
 /** Keeps an action and sends it as soon as it can be sent. Gives its id. */
 export function add(project, what, body = {}) {

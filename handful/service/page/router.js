@@ -9,7 +9,8 @@ export function here() {
 /** The address of a view. */
 export function link(project, view, query = {}) {
   const settings = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== null && value !== "") settings.set(name, value);
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== null && value !== "") settings.set(name, value);
   const tail = settings.toString();
   return project ? `#/p/${project}/${view}${tail && `?${tail}`}` : "#/";
 }

@@ -26,17 +26,50 @@ export function applyTheme() {
 }
 
 export function settingsDialog() {
-  const theme = choice([["auto", "As the system"], ["light", "Light"], ["dark", "Dark"]], localStorage.getItem(THEME) ?? "auto", {
-    onchange: (event) => (localStorage.setItem(THEME, event.target.value), applyTheme()),
-  });
+  const theme = choice(
+    [
+      ["auto", "As the system"],
+      ["light", "Light"],
+      ["dark", "Dark"],
+    ],
+    localStorage.getItem(THEME) ?? "auto",
+    {
+      onchange: (event) => (localStorage.setItem(THEME, event.target.value), applyTheme()),
+    },
+  );
   const keys = el("input", { type: "checkbox", onchange: (event) => setKeys(event.target.checked) });
   keys.checked = keysAreOn();
-  const list = el("dl", { class: "keys" }, KEYS.map(([key, what]) => el("div", {}, el("dt", {}, key.split("  ").map((one) => el("kbd", { text: one }))), el("dd", { text: what }))));
+  const list = el(
+    "dl",
+    { class: "keys" },
+    KEYS.map(([key, what]) =>
+      el(
+        "div",
+        {},
+        el(
+          "dt",
+          {},
+          key.split("  ").map((one) => el("kbd", { text: one })),
+        ),
+        el("dd", { text: what }),
+      ),
+    ),
+  );
   show(
     "Keys and settings",
     list,
-    el("label", { class: "check" }, keys, el("span", { text: "Single keys do things (turn this off if your screen reader or voice control uses them)" })),
+    el(
+      "label",
+      { class: "check" },
+      keys,
+      el("span", { text: "Single keys do things (turn this off if your screen reader or voice control uses them)" }),
+    ),
     field("Colours", theme),
-    el("p", { class: "muted" }, `Handful ${me.version}. `, el("a", { href: "docs", target: "_blank", rel: "noopener", text: "The API" })),
+    el(
+      "p",
+      { class: "muted" },
+      `Handful ${me.version}. `,
+      el("a", { href: "docs", target: "_blank", rel: "noopener", text: "The API" }),
+    ),
   );
 }

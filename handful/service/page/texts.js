@@ -8,12 +8,20 @@ const FAINTEST = 0.12; // of the strongest word: below it a word is not shaded
 export const chip = (number, properties = {}) =>
   number === null || number === undefined
     ? el("span", { class: "chip plain", text: "–", ...properties })
-    : el("span", { class: "chip", hue: hue(number), ...properties }, el("i", { class: "dot", "aria-hidden": "true" }), el("span", { text: className(number) }));
+    : el(
+        "span",
+        { class: "chip", hue: hue(number), ...properties },
+        el("i", { class: "dot", "aria-hidden": "true" }),
+        el("span", { text: className(number) }),
+      );
 
 const MARKS = { skip: "skipped", unsure: "unsure", none: "none of these" };
 
 /** What somebody said of a text. */
-export const verdict = (mark, number) => (mark === "class" || (!mark && number !== null) ? chip(number) : el("span", { class: "chip plain", text: MARKS[mark] ?? "no label" }));
+export const verdict = (mark, number) =>
+  mark === "class" || (!mark && number !== null)
+    ? chip(number)
+    : el("span", { class: "chip plain", text: MARKS[mark] ?? "no label" });
 
 /** The label of a text as it stands. */
 export function standing(text) {
@@ -58,9 +66,25 @@ export function because(explanation, number) {
   const order = strength.map((value, place) => [value, place]).filter(([value]) => value > 0);
   order.sort((a, b) => b[0] - a[0]);
   const words = [...new Set(order.map(([, place]) => explanation.words[place].word.toLowerCase()))].slice(0, 4);
-  return words.length ? `Shaded: what speaks for ${className(number)}, most of all “${words.join("”, “")}”.` : `No word speaks for ${className(number)}.`;
+  return words.length
+    ? `Shaded: what speaks for ${className(number)}, most of all “${words.join("”, “")}”.`
+    : `No word speaks for ${className(number)}.`;
 }
 
 /** The most probable classes as bars. */
 export const probabilities = (ranked, most = 8) =>
-  el("ol", { class: "ranked" }, ranked.slice(0, most).map((one) => el("li", { hue: hue(one.class) }, el("span", { class: "name", text: one.label }), bar(one.probability), el("span", { class: "number", text: percent(one.probability) }))));
+  el(
+    "ol",
+    { class: "ranked" },
+    ranked
+      .slice(0, most)
+      .map((one) =>
+        el(
+          "li",
+          { hue: hue(one.class) },
+          el("span", { class: "name", text: one.label }),
+          bar(one.probability),
+          el("span", { class: "number", text: percent(one.probability) }),
+        ),
+      ),
+  );

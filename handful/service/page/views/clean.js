@@ -7,7 +7,7 @@ import { announce, count, debounce, el, keycap, number, percent, toast } from ".
 import { listen } from "../keys.js";
 import { add } from "../outbox.js";
 import { keep } from "../router.js";
-import { classByKey, className, classes, mayLabel, mayManage, path, refresh, state } from "../state.js";
+import { classByKey, className, mayLabel, mayManage, path, refresh, state } from "../state.js";
 import { chip, standing } from "../texts.js";
 
 const KINDS = {
@@ -28,7 +28,15 @@ export async function show(root, { query, signal }) {
 
 class Cleaning {
   constructor(root, kind, signal) {
-    Object.assign(this, { root, signal, kind: KINDS[kind] ? kind : "mistakes", items: [], texts: {}, place: 0, gone: new Set() });
+    Object.assign(this, {
+      root,
+      signal,
+      kind: KINDS[kind] ? kind : "mistakes",
+      items: [],
+      texts: {},
+      place: 0,
+      gone: new Set(),
+    });
     this.build();
     listen((key) => this.press(key), signal);
     this.again = debounce(() => signal.aborted || this.load(), 600);
@@ -40,9 +48,30 @@ class Cleaning {
     this.about = el("p", { class: "muted" });
     this.list = el("ol", { class: "suspects" });
     this.panel = el("div", { class: "panel" });
-    const hint = el("p", { class: "muted" }, keycap("Enter"), " takes the model's answer, a key of a class corrects, ", keycap("x"), " dismisses, ", keycap("↑"), keycap("↓"), " moves, ", keycap("z"), " undoes.");
+    const hint = el(
+      "p",
+      { class: "muted" },
+      keycap("Enter"),
+      " takes the model's answer, a key of a class corrects, ",
+      keycap("x"),
+      " dismisses, ",
+      keycap("↑"),
+      keycap("↓"),
+      " moves, ",
+      keycap("z"),
+      " undoes.",
+    );
     const side = mayLabel() ? el("section", { class: "side", "aria-label": "Correct with" }, this.panel, hint) : null;
-    this.root.append(el("h1", { text: "Clean up" }), this.tabs, el("div", { class: "columns", role: "tabpanel", "aria-labelledby": "kind-now" }, el("div", { class: "work" }, this.about, this.list), side));
+    this.root.append(
+      el("h1", { text: "Clean up" }),
+      this.tabs,
+      el(
+        "div",
+        { class: "columns", role: "tabpanel", "aria-labelledby": "kind-now" },
+        el("div", { class: "work" }, this.about, this.list),
+        side,
+      ),
+    );
     this.drawTabs();
   }
 
@@ -52,7 +81,20 @@ class Cleaning {
       const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (by) this.choose(names[(names.indexOf(this.kind) + by + names.length) % names.length]);
     };
-    this.tabs.replaceChildren(...names.map((kind) => el("button", { type: "button", role: "tab", id: kind === this.kind ? "kind-now" : null, "aria-selected": String(kind === this.kind), tabindex: kind === this.kind ? 0 : -1, text: KINDS[kind][0], onclick: () => this.choose(kind), onkeydown: turn })));
+    this.tabs.replaceChildren(
+      ...names.map((kind) =>
+        el("button", {
+          type: "button",
+          role: "tab",
+          id: kind === this.kind ? "kind-now" : null,
+          "aria-selected": String(kind === this.kind),
+          tabindex: kind === this.kind ? 0 : -1,
+          text: KINDS[kind][0],
+          onclick: () => this.choose(kind),
+          onkeydown: turn,
+        }),
+      ),
+    );
   }
 
   choose(kind) {
@@ -92,24 +134,65 @@ class Cleaning {
 
   card(item, place) {
     const texts = item.texts.map((id) => this.texts[id]).filter(Boolean);
-    const lines = texts.slice(0, 6).map((one) => el("p", { class: "text" }, this.kind === "mistakes" ? "" : [standing(one), " "], one.text));
-    if (texts.length < item.texts.length || texts.length > 6) lines.push(el("p", { class: "muted", text: `${count(item.texts.length, "text")} in all` }));
+    const lines = texts
+      .slice(0, 6)
+      .map((one) => el("p", { class: "text" }, this.kind === "mistakes" ? "" : [standing(one), " "], one.text));
+    if (texts.length < item.texts.length || texts.length > 6)
+      lines.push(el("p", { class: "muted", text: `${count(item.texts.length, "text")} in all` }));
     const body = el("div", { class: "about" }, lines, this.reason(item));
     const actions = mayLabel() ? el("div", { class: "row" }, this.actions(item, place)) : null;
-    return el("li", { class: `card suspect${place === this.place ? " active" : ""}`, "aria-current": place === this.place ? "true" : null, tabindex: place === this.place ? 0 : -1, onclick: () => this.move(place) }, body, actions);
+    return el(
+      "li",
+      {
+        class: `card suspect${place === this.place ? " active" : ""}`,
+        "aria-current": place === this.place ? "true" : null,
+        tabindex: place === this.place ? 0 : -1,
+        onclick: () => this.move(place),
+      },
+      body,
+      actions,
+    );
   }
 
   reason(item) {
-    if (this.kind === "mistakes") return el("p", {}, "Labelled ", chip(item.class), `. The model says `, chip(item.predicted), ` with ${percent(item.probability)}, and ${percent(item.probability_of_label)} for the label.`);
+    if (this.kind === "mistakes")
+      return el(
+        "p",
+        {},
+        "Labelled ",
+        chip(item.class),
+        `. The model says `,
+        chip(item.predicted),
+        ` with ${percent(item.probability)}, and ${percent(item.probability_of_label)} for the label.`,
+      );
     if (this.kind === "contradictions") return el("p", { class: "muted", text: "The same words, different classes." });
-    return el("p", { class: "muted", text: item.similarity >= 0.9999 ? "The same words." : `Similarity ${item.similarity.toFixed(2)}.` });
+    return el("p", {
+      class: "muted",
+      text: item.similarity >= 0.9999 ? "The same words." : `Similarity ${item.similarity.toFixed(2)}.`,
+    });
   }
 
   actions(item, place) {
     const now = (work) => (event) => (event.stopPropagation(), (this.place = place), work());
     const made = [];
-    if (this.kind === "mistakes") made.push(el("button", { type: "button", onclick: now(() => this.correct(item.predicted)) }, keycap("Enter"), `Change to ${className(item.predicted)}`));
-    if (this.kind === "duplicates" && mayManage()) made.push(el("button", { type: "button", class: "ghost", text: "Remove copies", onclick: now(() => trying(() => this.removeCopies(item))) }));
+    if (this.kind === "mistakes")
+      made.push(
+        el(
+          "button",
+          { type: "button", onclick: now(() => this.correct(item.predicted)) },
+          keycap("Enter"),
+          `Change to ${className(item.predicted)}`,
+        ),
+      );
+    if (this.kind === "duplicates" && mayManage())
+      made.push(
+        el("button", {
+          type: "button",
+          class: "ghost",
+          text: "Remove copies",
+          onclick: now(() => trying(() => this.removeCopies(item))),
+        }),
+      );
     made.push(el("button", { type: "button", class: "ghost", onclick: now(() => this.dismiss()) }, keycap("x"), "It is fine"));
     return made;
   }
@@ -124,12 +207,12 @@ class Cleaning {
   }
 
   press(key) {
-    if (key === "ArrowDown" || key === "j") return this.move(this.place + 1), true;
-    if (key === "ArrowUp" || key === "k") return this.move(this.place - 1), true;
+    if (key === "ArrowDown" || key === "j") return (this.move(this.place + 1), true);
+    if (key === "ArrowUp" || key === "k") return (this.move(this.place - 1), true);
     if (!mayLabel() || !this.items.length) return false;
-    if (key === "x") return this.dismiss(), true;
-    if (key === "/") return findClass().then((one) => one !== null && this.correct(one)), true;
-    if (key === "Enter" && this.kind === "mistakes") return this.correct(this.items[this.place].predicted), true;
+    if (key === "x") return (this.dismiss(), true);
+    if (key === "/") return (findClass().then((one) => one !== null && this.correct(one)), true);
+    if (key === "Enter" && this.kind === "mistakes") return (this.correct(this.items[this.place].predicted), true);
     const one = classByKey(key);
     if (one) this.correct(one.number);
     return Boolean(one);
@@ -150,14 +233,22 @@ class Cleaning {
     const kind = this.kind;
     await trying(async () => {
       await post(path("dismissals"), { kind, item: item.item });
-      const back = async () => (await remove(path("dismissals"), { kind, item: item.item }), this.gone.delete(item.item), this.load());
+      const back = async () => (
+        await remove(path("dismissals"), { kind, item: item.item }),
+        this.gone.delete(item.item),
+        this.load()
+      );
       toast("Dismissed: it is not shown again.", { action: "Undo", onAction: () => trying(back) });
     });
   }
 
   async removeCopies(item) {
     const rest = item.texts.slice(1);
-    const sure = await confirm("Remove copies?", `The first text stays; ${count(rest.length, "text")} and the labels on them are removed for good.`, "Remove");
+    const sure = await confirm(
+      "Remove copies?",
+      `The first text stays; ${count(rest.length, "text")} and the labels on them are removed for good.`,
+      "Remove",
+    );
     if (!sure) return;
     for (const id of rest) await remove(path(`texts/${id}`));
     this.drop(item);

@@ -2,14 +2,15 @@
 import { LostError, get, me, post } from "../api.js";
 import { on } from "../bus.js";
 import { classList, findClass, newClass } from "../classes.js";
-import { announce, choice, complain, count, debounce, el, empty, keycap, number, percent, short } from "../dom.js";
+import { announce, choice, complain, count, debounce, el, empty, keycap, number, percent } from "../dom.js";
 import { trying } from "../dialogs.js";
 import { listen } from "../keys.js";
 import { add, waiting } from "../outbox.js";
 import { keep, link } from "../router.js";
-import { classByKey, className, classOf, classes, mayLabel, path, state } from "../state.js";
+import { classByKey, className, classOf, mayLabel, path, state } from "../state.js";
 import { because, chip, shaded, verdict } from "../texts.js";
 import { redo, undo } from "../undo.js";
+import { Past } from "./past.js";
 
 const AHEAD = 12; // texts that are fetched ahead, so that nothing stalls
 const PATIENCE = 1500; // milliseconds
@@ -31,7 +32,16 @@ export async function show(root, { query, signal }) {
 
 class LabelView {
   constructor(root, query, signal) {
-    Object.assign(this, { root, signal, queue: [], current: null, past: [], done: [], undone: [], filling: false, looked: null });
+    Object.assign(this, {
+      root,
+      signal,
+      queue: [],
+      current: null,
+      done: [],
+      undone: [],
+      filling: false,
+      looked: null,
+    });
     this.strategy = query.get("strategy") ?? "suggest";
     this.search = query.get("search") ?? "";
     this.wanted = query.get("text");
@@ -43,7 +53,7 @@ class LabelView {
     this.build();
     this.listen();
     if (this.wanted !== null) await trying(() => this.open(Number(this.wanted)));
-    await Promise.all([this.refill(), this.readPast()]);
+    await Promise.all([this.refill(), this.past.read()]);
     this.readAccuracy();
   }
 
@@ -51,11 +61,32 @@ class LabelView {
     const { project } = state;
     const data = link(project.id, "data");
     const way = (text) => el("a", { class: "button primary", href: data, text });
-    if (!mayLabel()) this.root.append(empty("You may read this project", "Ask its owner for the right to label.", el("a", { class: "button", href: link(project.id, "table"), text: "Read the texts" })));
-    else if (!project.texts) this.root.append(empty("No texts yet", "Paste some texts or drop a file; then label the first ones here.", way("Add texts")));
-    else if (!project.classes.length) this.root.append(empty("No classes yet", "Name what you want to tell apart, such as billing and delivery. With two names there are predictions at once.", way("Name the classes")));
+    if (!mayLabel())
+      this.root.append(
+        empty(
+          "You may read this project",
+          "Ask its owner for the right to label.",
+          el("a", { class: "button", href: link(project.id, "table"), text: "Read the texts" }),
+        ),
+      );
+    else if (!project.texts)
+      this.root.append(
+        empty("No texts yet", "Paste some texts or drop a file; then label the first ones here.", way("Add texts")),
+      );
+    else if (!project.classes.length)
+      this.root.append(
+        empty(
+          "No classes yet",
+          "Name what you want to tell apart, such as billing and delivery. With two names there are predictions at once.",
+          way("Name the classes"),
+        ),
+      );
     else return true;
-    on("project", () => this.signal.aborted || (state.project?.texts && state.project.classes.length && location.reload()), this.signal);
+    on(
+      "project",
+      () => this.signal.aborted || (state.project?.texts && state.project.classes.length && location.reload()),
+      this.signal,
+    );
     return false;
   }
 
@@ -64,21 +95,64 @@ class LabelView {
     this.reason = el("p", { class: "muted reason" });
     this.note = el("p", { class: "muted notice" });
     this.panel = el("div", { class: "panel" });
-    this.strip = el("ol", { class: "past" });
+    this.past = new Past((one) => this.edit(one), this.signal);
     this.meter = el("div", { class: "meter" });
-    this.searchBox = el("input", { type: "search", "aria-label": "Label texts with these words", placeholder: "Words to search", value: this.search, oninput: debounce((event) => this.choose(this.strategy, event.target.value), 300) });
-    const strategies = choice(STRATEGIES, this.strategy, { "aria-label": "Which text comes next", onchange: (event) => this.choose(event.target.value, this.search) });
-    const marks = Object.entries(MARKS).map(([key, [mark, name]]) => el("button", { type: "button", "aria-keyshortcuts": key, onclick: () => this.give(mark) }, keycap(key), name));
+    this.searchBox = el("input", {
+      type: "search",
+      "aria-label": "Label texts with these words",
+      placeholder: "Words to search",
+      value: this.search,
+      oninput: debounce((event) => this.choose(this.strategy, event.target.value), 300),
+    });
+    const strategies = choice(STRATEGIES, this.strategy, {
+      "aria-label": "Which text comes next",
+      onchange: (event) => this.choose(event.target.value, this.search),
+    });
+    const marks = Object.entries(MARKS).map(([key, [mark, name]]) =>
+      el("button", { type: "button", "aria-keyshortcuts": key, onclick: () => this.give(mark) }, keycap(key), name),
+    );
     this.agreeing = el("button", { type: "button", "aria-keyshortcuts": "Enter", onclick: () => this.agree() });
     const back = [
       el("button", { type: "button", class: "ghost", "aria-keyshortcuts": "z", onclick: undo }, keycap("z"), "Undo"),
       el("button", { type: "button", class: "ghost", "aria-keyshortcuts": "y", onclick: redo }, keycap("y"), "Redo"),
     ];
-    this.card = el("article", { class: "card labelling", "aria-labelledby": "text" }, this.note, this.text, this.reason, el("div", { class: "row marks" }, this.agreeing, marks));
-    const side = el("section", { class: "side", "aria-label": "Classes" }, this.panel, el("div", { class: "row" }, el("button", { type: "button", class: "ghost", onclick: () => this.addClass() }, keycap("c"), "New class"), el("button", { type: "button", class: "ghost", onclick: () => this.searchClass() }, keycap("/"), "Find a class")));
-    const past = el("section", { class: "before" }, el("div", { class: "row" }, el("h2", { text: "Your latest labels" }), el("span", { class: "gap" }), back), this.strip);
-    const bar = el("div", { class: "row toolbar" }, el("label", { class: "inline" }, el("span", { class: "muted", text: "Next" }), strategies), this.searchBox, this.meter);
-    this.root.append(el("h1", { class: "unseen", text: "Label" }), bar, el("div", { class: "columns" }, el("div", { class: "work" }, this.card, past), side));
+    this.card = el(
+      "article",
+      { class: "card labelling", "aria-labelledby": "text" },
+      this.note,
+      this.text,
+      this.reason,
+      el("div", { class: "row marks" }, this.agreeing, marks),
+    );
+    const side = el(
+      "section",
+      { class: "side", "aria-label": "Classes" },
+      this.panel,
+      el(
+        "div",
+        { class: "row" },
+        el("button", { type: "button", class: "ghost", onclick: () => this.addClass() }, keycap("c"), "New class"),
+        el("button", { type: "button", class: "ghost", onclick: () => this.searchClass() }, keycap("/"), "Find a class"),
+      ),
+    );
+    const past = el(
+      "section",
+      { class: "before" },
+      el("div", { class: "row" }, el("h2", { text: "Your latest labels" }), el("span", { class: "gap" }), back),
+      this.past.list,
+    );
+    const bar = el(
+      "div",
+      { class: "row toolbar" },
+      el("label", { class: "inline" }, el("span", { class: "muted", text: "Next" }), strategies),
+      this.searchBox,
+      this.meter,
+    );
+    this.root.append(
+      el("h1", { class: "unseen", text: "Label" }),
+      bar,
+      el("div", { class: "columns" }, el("div", { class: "work" }, this.card, past), side),
+    );
     this.searchBox.hidden = this.strategy !== "search";
     this.card.classList.add("nothing");
     this.drawNothing();
@@ -96,19 +170,20 @@ class LabelView {
   }
 
   press(key, event) {
-    if (MARKS[key]) return this.give(MARKS[key][0]), true;
-    if (key === "c") return this.addClass(), true;
-    if (key === "/") return this.searchClass(), true;
-    if (key === "Enter") return this.agree(), true;
-    if (key === "ArrowLeft" && !event.shiftKey) return this.past.length > 0 && (this.edit(this.previous()), true);
+    if (MARKS[key]) return (this.give(MARKS[key][0]), true);
+    if (key === "c") return (this.addClass(), true);
+    if (key === "/") return (this.searchClass(), true);
+    if (key === "Enter") return (this.agree(), true);
+    if (key === "ArrowLeft" && !event.shiftKey) return this.back();
     const one = classByKey(key);
     if (one) this.give("class", one.number);
     return Boolean(one);
   }
 
-  previous() {
-    const place = this.past.findIndex((one) => one.id === this.current?.id);
-    return this.past[Math.min(place + 1, this.past.length - 1)];
+  back() {
+    const before = this.past.before(this.current?.id);
+    if (before) this.edit(before);
+    return Boolean(before);
   }
 
   agree() {
@@ -123,11 +198,11 @@ class LabelView {
     if (!item) return;
     const body = mark === "class" ? { texts: [item.id], class: number } : { texts: [item.id], mark };
     if (!add(state.project.id, "labels", body)) return;
-    const before = this.past.find((one) => one.id === item.id) ?? null;
+    const before = this.past.find(item.id);
     const entry = { item, before, after: { id: item.id, text: item.text, mark, class: number } };
     this.done.push(entry);
     this.undone = [];
-    this.remember(entry.after);
+    this.past.add(entry.after);
     this.next(mark === "class" ? className(number) : MARKS[mark[0]][1]);
   }
 
@@ -145,10 +220,10 @@ class LabelView {
     to.push(entry);
     if (!entry) return;
     if (what === "undo") {
-      this.forget(entry.item.id, entry.before);
+      this.past.remove(entry.item.id, entry.before);
       this.bring(entry.item, entry.before);
     } else {
-      this.remember(entry.after);
+      this.past.add(entry.after);
       if (this.current?.id === entry.item.id) this.next();
     }
   }
@@ -160,7 +235,7 @@ class LabelView {
     await trying(async () => {
       const [last] = await get(path("actions"), { limit: 1 });
       if (last?.texts?.length === 1) await this.open(last.texts[0]);
-      await this.readPast();
+      await this.past.read();
     });
   }
 
@@ -188,7 +263,11 @@ class LabelView {
     if (this.filling) return void (this.more = true);
     this.filling = true;
     try {
-      const gone = new Set([...waiting(state.project.id).flatMap((one) => one.body.texts ?? []), this.current?.id, ...this.done.slice(-50).map((one) => one?.item.id)]);
+      const gone = new Set([
+        ...waiting(state.project.id).flatMap((one) => one.body.texts ?? []),
+        this.current?.id,
+        ...this.done.slice(-50).map((one) => one?.item.id),
+      ]);
       gone.delete(undefined);
       const query = { strategy: this.strategy, search: this.search, count: AHEAD, exclude: [...gone].slice(-400) };
       if (this.strategy === "search" && !this.search.trim()) return void this.receive([]);
@@ -239,19 +318,33 @@ class LabelView {
 
   drawNote(item) {
     const said = item.mark ? ["You said: ", verdict(item.mark, item.chosen)] : [];
-    const hidden = this.strategy === "test" ? ["Part of the test set: the prediction is hidden, so that it cannot sway you."] : [];
+    const hidden =
+      this.strategy === "test" ? ["Part of the test set: the prediction is hidden, so that it cannot sway you."] : [];
     this.note.replaceChildren(...said, ...hidden);
   }
 
   drawClasses(item) {
     const ranked = this.strategy === "test" ? null : (item.classes ?? null);
-    this.panel.replaceChildren(classList({ choose: (one) => this.give("class", one), look: (one) => this.look(one), ranked, chosen: item.chosen ?? null, editable: true }));
+    this.panel.replaceChildren(
+      classList({
+        choose: (one) => this.give("class", one),
+        look: (one) => this.look(one),
+        ranked,
+        chosen: item.chosen ?? null,
+        editable: true,
+      }),
+    );
     this.agreeing.hidden = !ranked;
     if (ranked) this.agreeing.replaceChildren(keycap("Enter"), "Agree: ", chip(ranked[0].class));
   }
 
   drawNothing() {
-    const words = this.strategy === "search" && !this.search.trim() ? "Type words to search for." : this.finished ? "Nothing is left to label this way. Choose another order above, watch how good the model is, or clean up." : "Choosing texts…";
+    const words =
+      this.strategy === "search" && !this.search.trim()
+        ? "Type words to search for."
+        : this.finished
+          ? "Nothing is left to label this way. Choose another order above, watch how good the model is, or clean up."
+          : "Choosing texts…";
     this.note.textContent = "";
     this.text.replaceChildren(words);
     this.reason.textContent = "";
@@ -278,39 +371,10 @@ class LabelView {
       const found = await post(path("explain"), { id: item.id }, this.signal);
       item.explanation = found;
       if (!item.classes) item.classes = [...found.classes].sort((a, b) => b.probability - a.probability);
-      if (this.current === item) this.drawClasses(item), this.shade();
+      if (this.current === item) (this.drawClasses(item), this.shade());
     } catch (error) {
       if (error.name === "ApiError" && error.status !== 409) complain(error);
     }
-  }
-
-  // Your latest labels
-
-  async readPast() {
-    const found = await get(path("texts"), { annotator: me.annotator, sort: "recent", limit: 8 }).catch(() => null);
-    if (!found || this.signal.aborted) return;
-    const mine = (one) => one.labels.find((label) => label.annotator === me.annotator);
-    const known = new Set(this.past.map((one) => one.id));
-    const fresh = found.texts.map((one) => ({ id: one.id, text: one.text, mark: mine(one)?.mark, class: mine(one)?.class ?? null }));
-    this.past = waiting(state.project.id).length ? [...this.past, ...fresh.filter((one) => !known.has(one.id))] : fresh;
-    this.drawPast();
-  }
-
-  remember(one) {
-    this.past = [one, ...this.past.filter((other) => other.id !== one.id)].slice(0, 30);
-    this.drawPast();
-  }
-
-  forget(id, before) {
-    this.past = this.past.filter((one) => one.id !== id);
-    if (before) this.past.unshift(before);
-    this.drawPast();
-  }
-
-  drawPast() {
-    const rows = this.past.slice(0, 8).map((one) => el("li", {}, el("button", { type: "button", class: "ghost line", title: "Change this label", onclick: () => this.edit(one) }, verdict(one.mark, one.class), el("span", { class: "cut", text: short(one.text, 110) }))));
-    if (rows.length) this.strip.replaceChildren(...rows);
-    else this.strip.replaceChildren(el("li", { class: "muted", text: "Nothing yet. Press the key of a class: it labels, saves and shows the next text." }));
   }
 
   // Learning
@@ -320,7 +384,7 @@ class LabelView {
     this.showMeter();
     if (!detail?.version) return;
     if (this.current) this.drawClasses(this.current);
-    this.drawPast();
+    this.past.draw();
     this.readAccuracy();
   }
 
@@ -337,7 +401,19 @@ class LabelView {
     const found = await get(path("accuracy")).catch(() => null);
     if (!found || this.signal.aborted) return;
     const estimate = found.estimate?.accuracy;
-    this.guess = estimate ? el("a", { class: "guess", href: link(state.project.id, "watch"), title: `95 % interval: ${percent(estimate.low)} to ${percent(estimate.high)}` }, "accuracy ", el("strong", { text: percent(estimate.value) }), ` (${Math.round(100 * estimate.low)}–${Math.round(100 * estimate.high)})`) : null;
+    this.guess = estimate
+      ? el(
+          "a",
+          {
+            class: "guess",
+            href: link(state.project.id, "watch"),
+            title: `95 % interval: ${percent(estimate.low)} to ${percent(estimate.high)}`,
+          },
+          "accuracy ",
+          el("strong", { text: percent(estimate.value) }),
+          ` (${Math.round(100 * estimate.low)}–${Math.round(100 * estimate.high)})`,
+        )
+      : null;
     this.showMeter();
     if (!found.current) this.timer = setTimeout(() => this.signal.aborted || this.readAccuracy(), 1500);
   }

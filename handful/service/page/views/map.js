@@ -16,35 +16,96 @@ const MARKS = { s: "skip", u: "unsure", n: "none" };
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 export async function show(root, { query, signal }) {
-  if (!state.project.texts || state.project.classes.length < 2) return root.append(empty("No map yet", "The map needs texts and at least two classes.", el("a", { class: "button primary", href: link(state.project.id, "data"), text: "Add them" })));
+  if (!state.project.texts || state.project.classes.length < 2)
+    return root.append(
+      empty(
+        "No map yet",
+        "The map needs texts and at least two classes.",
+        el("a", { class: "button primary", href: link(state.project.id, "data"), text: "Add them" }),
+      ),
+    );
   const map = new TextMap(root, query, signal);
   await map.load();
 }
 
 class TextMap {
   constructor(root, query, signal) {
-    Object.assign(this, { root, signal, points: null, picked: new Set(), active: -1, lasso: null, known: new Map(), drag: null });
+    Object.assign(this, {
+      root,
+      signal,
+      points: null,
+      picked: new Set(),
+      active: -1,
+      lasso: null,
+      known: new Map(),
+      drag: null,
+    });
     this.colour = query.get("colour") ?? "prediction";
     this.view = { x: 0, y: 0, zoom: 1 };
     this.build();
     this.hear();
     this.reload = debounce(() => signal.aborted || this.load(), 1200);
     on("project", (detail) => detail?.version && this.reload(), signal);
-    listen((key, event) => this.press(key, event), signal);
+    listen((key) => this.press(key), signal);
   }
 
   build() {
-    this.canvas = el("canvas", { class: "map", tabindex: 0, role: "application", "aria-label": "Map of texts. Arrow keys go to the next text, Space selects it, keys of classes label what is selected.", "aria-describedby": "map-text" });
+    this.canvas = el("canvas", {
+      class: "map",
+      tabindex: 0,
+      role: "application",
+      "aria-label": "Map of texts. Arrow keys go to the next text, Space selects it, keys of classes label what is selected.",
+      "aria-describedby": "map-text",
+    });
     this.said = el("p", { class: "muted", role: "status", text: "Drawing the map…" });
     this.under = el("p", { class: "under", id: "map-text" });
-    const colour = choice([["prediction", "Colour: prediction"], ["label", "Colour: label"]], this.colour, { "aria-label": "Colour", onchange: (event) => ((this.colour = event.target.value), keep({ colour: this.colour }), this.draw()) });
+    const colour = choice(
+      [
+        ["prediction", "Colour: prediction"],
+        ["label", "Colour: label"],
+      ],
+      this.colour,
+      {
+        "aria-label": "Colour",
+        onchange: (event) => ((this.colour = event.target.value), keep({ colour: this.colour }), this.draw()),
+      },
+    );
     const zoom = (factor) => () => this.zoom(factor, this.canvas.clientWidth / 2, this.canvas.clientHeight / 2);
-    const tools = el("div", { class: "row toolbar wrap" }, colour, el("button", { type: "button", class: "icon", "aria-label": "Closer", text: "+", onclick: zoom(1.5) }), el("button", { type: "button", class: "icon", "aria-label": "Farther", text: "−", onclick: zoom(1 / 1.5) }), el("button", { type: "button", class: "ghost", text: "All", onclick: () => ((this.view = { x: 0, y: 0, zoom: 1 }), this.draw()) }), el("a", { href: link(state.project.id, "table"), text: "The same as a table" }), this.said);
+    const tools = el(
+      "div",
+      { class: "row toolbar wrap" },
+      colour,
+      el("button", { type: "button", class: "icon", "aria-label": "Closer", text: "+", onclick: zoom(1.5) }),
+      el("button", { type: "button", class: "icon", "aria-label": "Farther", text: "−", onclick: zoom(1 / 1.5) }),
+      el("button", {
+        type: "button",
+        class: "ghost",
+        text: "All",
+        onclick: () => ((this.view = { x: 0, y: 0, zoom: 1 }), this.draw()),
+      }),
+      el("a", { href: link(state.project.id, "table"), text: "The same as a table" }),
+      this.said,
+    );
     this.list = el("ol", { class: "picked" });
     this.panel = el("div", { class: "panel" });
     this.title = el("h2", {});
-    const side = el("section", { class: "side", "aria-label": "Selected texts" }, this.title, mayLabel() && this.panel, this.list);
-    this.root.append(el("h1", { class: "unseen", text: "Map" }), tools, el("div", { class: "columns" }, el("div", { class: "work" }, el("div", { class: "card flush" }, this.canvas), this.under), side));
+    const side = el(
+      "section",
+      { class: "side", "aria-label": "Selected texts" },
+      this.title,
+      mayLabel() && this.panel,
+      this.list,
+    );
+    this.root.append(
+      el("h1", { class: "unseen", text: "Map" }),
+      tools,
+      el(
+        "div",
+        { class: "columns" },
+        el("div", { class: "work" }, el("div", { class: "card flush" }, this.canvas), this.under),
+        side,
+      ),
+    );
     new ResizeObserver(() => this.draw()).observe(this.canvas);
     this.drawSide();
   }
@@ -56,7 +117,10 @@ class TextMap {
       this.points = found;
       this.places = new Map(found.id.map((id, place) => [id, place]));
       const all = found.id.length;
-      this.said.textContent = all < state.project.texts ? `An even sample of ${number(all)} of ${count(state.project.texts, "text")}.` : `${count(all, "text")}. Texts that lie together are alike. Draw around some to select them.`;
+      this.said.textContent =
+        all < state.project.texts
+          ? `An even sample of ${number(all)} of ${count(state.project.texts, "text")}.`
+          : `${count(all, "text")}. Texts that lie together are alike. Draw around some to select them.`;
       this.draw();
     } catch (error) {
       if (error.name === "ApiError") this.said.textContent = error.message;
@@ -68,7 +132,10 @@ class TextMap {
   place(index) {
     const { clientWidth: width, clientHeight: height } = this.canvas;
     const { x, y, zoom } = this.view;
-    return [width / 2 + (this.points.x[index] - x) * (width / 2 - 20) * zoom, height / 2 + (this.points.y[index] - y) * (height / 2 - 20) * zoom];
+    return [
+      width / 2 + (this.points.x[index] - x) * (width / 2 - 20) * zoom,
+      height / 2 + (this.points.y[index] - y) * (height / 2 - 20) * zoom,
+    ];
   }
 
   zoom(factor, px, py) {
@@ -98,7 +165,11 @@ class TextMap {
     pen.clearRect(0, 0, width, height);
     if (!points) return;
     const style = getComputedStyle(canvas);
-    const ink = { plain: style.getPropertyValue("--line-strong"), text: style.color, light: style.getPropertyValue("--dot-light") };
+    const ink = {
+      plain: style.getPropertyValue("--line-strong"),
+      text: style.color,
+      light: style.getPropertyValue("--dot-light"),
+    };
     const size = points.id.length > 5000 ? 2 : points.id.length > 800 ? 3.2 : 5;
     this.paintPoints(pen, ink, size);
     this.paintLasso(pen, ink);
@@ -148,14 +219,22 @@ class TextMap {
   hear() {
     const at = (event) => [event.offsetX, event.offsetY];
     const options = { signal: this.signal };
-    this.canvas.addEventListener("pointerdown", (event) => {
-      if (!this.points) return;
-      this.canvas.setPointerCapture(event.pointerId);
-      this.lasso = [at(event)];
-    }, options);
+    this.canvas.addEventListener(
+      "pointerdown",
+      (event) => {
+        if (!this.points) return;
+        this.canvas.setPointerCapture(event.pointerId);
+        this.lasso = [at(event)];
+      },
+      options,
+    );
     this.canvas.addEventListener("pointermove", (event) => this.lasso && (this.lasso.push(at(event)), this.draw()), options);
     this.canvas.addEventListener("pointerup", (event) => this.close(event), options);
-    this.canvas.addEventListener("wheel", (event) => (event.preventDefault(), this.zoom(Math.exp(-event.deltaY / 300), ...at(event))), { passive: false, ...options });
+    this.canvas.addEventListener(
+      "wheel",
+      (event) => (event.preventDefault(), this.zoom(Math.exp(-event.deltaY / 300), ...at(event))),
+      { passive: false, ...options },
+    );
   }
 
   close(event) {
@@ -164,7 +243,9 @@ class TextMap {
     if (!line) return;
     const all = this.points.id.map((_, index) => this.place(index));
     const small = Math.max(...line.map(([x, y]) => Math.hypot(x - line[0][0], y - line[0][1]))) < 6;
-    const found = small ? [nearest(all, line[0], 14)].filter((one) => one >= 0) : all.flatMap((point, index) => (inside(point, line) ? [index] : []));
+    const found = small
+      ? [nearest(all, line[0], 14)].filter((one) => one >= 0)
+      : all.flatMap((point, index) => (inside(point, line) ? [index] : []));
     if (!event.shiftKey) this.picked.clear();
     for (const index of found) this.picked.add(this.points.id[index]);
     if (small && found.length) this.active = found[0];
@@ -174,13 +255,14 @@ class TextMap {
 
   // Keys
 
-  press(key, event) {
-    if (ARROWS[key] && this.points && document.activeElement === this.canvas) return this.walk(ARROWS[key]), true;
-    if (key === " " && this.active >= 0) return this.toggle(this.points.id[this.active]), true;
-    if (key === "Escape") return this.clear(), true;
-    if (key === "+" || key === "-") return this.zoom(key === "+" ? 1.5 : 1 / 1.5, this.canvas.clientWidth / 2, this.canvas.clientHeight / 2), true;
-    if (key === "/") return findClass().then((one) => one !== null && this.give({ class: one })), true;
-    if (MARKS[key]) return this.give({ mark: MARKS[key] }), true;
+  press(key) {
+    if (ARROWS[key] && this.points && document.activeElement === this.canvas) return (this.walk(ARROWS[key]), true);
+    if (key === " " && this.active >= 0) return (this.toggle(this.points.id[this.active]), true);
+    if (key === "Escape") return (this.clear(), true);
+    if (key === "+" || key === "-")
+      return (this.zoom(key === "+" ? 1.5 : 1 / 1.5, this.canvas.clientWidth / 2, this.canvas.clientHeight / 2), true);
+    if (key === "/") return (findClass().then((one) => one !== null && this.give({ class: one })), true);
+    if (MARKS[key]) return (this.give({ mark: MARKS[key] }), true);
     const one = classByKey(key);
     if (one) this.give({ class: one.number });
     return Boolean(one);
@@ -188,14 +270,17 @@ class TextMap {
 
   async walk(direction) {
     const all = this.points.id.map((_, index) => this.place(index));
-    const from = this.active >= 0 ? this.active : nearest(all, [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2], Infinity);
+    const from =
+      this.active >= 0 ? this.active : nearest(all, [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2], Infinity);
     this.active = this.active >= 0 ? towards(all, from, direction) : from;
     this.draw();
     const id = this.points.id[this.active];
     const [text] = await this.texts([id]).catch(() => []);
     if (!text || this.points.id[this.active] !== id) return;
     this.under.textContent = text.text;
-    announce(`${text.text} ${text.class === null ? `predicted ${className(this.points.predicted[this.active])}` : className(text.class)}`);
+    announce(
+      `${text.text} ${text.class === null ? `predicted ${className(this.points.predicted[this.active])}` : className(text.class)}`,
+    );
   }
 
   toggle(id) {
@@ -228,10 +313,27 @@ class TextMap {
     const ids = [...this.picked];
     this.title.textContent = ids.length ? `${count(ids.length, "text")} selected` : "Nothing selected";
     this.panel.replaceChildren(classList({ choose: (one) => this.give({ class: one }) }));
-    if (!ids.length) return this.list.replaceChildren(el("li", { class: "muted", text: "Draw around points, or click one. With the keyboard: arrows, then Space." }));
+    if (!ids.length)
+      return this.list.replaceChildren(
+        el("li", { class: "muted", text: "Draw around points, or click one. With the keyboard: arrows, then Space." }),
+      );
     try {
       const texts = await this.texts(ids.slice(0, LISTED));
-      const rows = texts.map((one) => el("li", {}, standing(one), el("span", { text: one.text }), el("button", { type: "button", class: "ghost icon", "aria-label": "Take this text out of the selection", text: "×", onclick: () => this.toggle(one.id) })));
+      const rows = texts.map((one) =>
+        el(
+          "li",
+          {},
+          standing(one),
+          el("span", { text: one.text }),
+          el("button", {
+            type: "button",
+            class: "ghost icon",
+            "aria-label": "Take this text out of the selection",
+            text: "×",
+            onclick: () => this.toggle(one.id),
+          }),
+        ),
+      );
       if (ids.length > LISTED) rows.push(el("li", { class: "muted", text: `and ${number(ids.length - LISTED)} more` }));
       this.list.replaceChildren(...rows);
     } catch (error) {

@@ -1,5 +1,5 @@
 // All projects: open one, begin one, or try the example.
-import { get, job, me, post, remove, request } from "../api.js";
+import { get, job, mayChooseName, me, post, remove, request } from "../api.js";
 import { ask, confirm, trying } from "../dialogs.js";
 import { ago, count, el, field, toast } from "../dom.js";
 import { go, link } from "../router.js";
@@ -7,9 +7,24 @@ import { go, link } from "../router.js";
 export async function show(root, { signal }) {
   const projects = await get("projects", {}, signal);
   const may = me.role === "admin";
-  const actions = may ? el("div", { class: "row" }, el("button", { class: "primary", type: "button", text: "New project", onclick: create }), el("button", { type: "button", text: "Open the example", onclick: () => trying(example) })) : null;
+  const actions = may
+    ? el(
+        "div",
+        { class: "row" },
+        el("button", { class: "primary", type: "button", text: "New project", onclick: create }),
+        el("button", { type: "button", text: "Open the example", onclick: () => trying(example) }),
+      )
+    : null;
   if (!projects.length) return root.append(welcome(may));
-  root.append(el("div", { class: "row head" }, el("h1", { text: "Projects" }), el("span", { class: "gap" }), actions), el("ul", { class: "projects" }, projects.map((one) => card(one))), may && restoring());
+  root.append(
+    el("div", { class: "row head" }, el("h1", { text: "Projects" }), el("span", { class: "gap" }), actions),
+    el(
+      "ul",
+      { class: "projects" },
+      projects.map((one) => card(one)),
+    ),
+    may && restoring(),
+  );
 }
 
 function welcome(may) {
@@ -23,18 +38,41 @@ function welcome(may) {
     { class: "welcome" },
     el("img", { src: "page/mark.svg", alt: "", width: 64, height: 64 }),
     el("h1", { text: "Label a handful. Watch it learn. Use it." }),
-    el("p", { class: "lead", text: "A classifier for your texts, from a few examples per class. Everything stays on this computer." }),
+    el("p", {
+      class: "lead",
+      text: `A classifier for your texts, from a few examples per class.${mayChooseName() ? " Everything stays on this computer." : ""}`,
+    }),
     may
-      ? el("div", { class: "row centre" }, el("button", { class: "primary big", type: "button", text: "Open the example", onclick: () => trying(example) }), el("button", { class: "big", type: "button", text: "New project", onclick: create }))
+      ? el(
+          "div",
+          { class: "row centre" },
+          el("button", { class: "primary big", type: "button", text: "Open the example", onclick: () => trying(example) }),
+          el("button", { class: "big", type: "button", text: "New project", onclick: create }),
+        )
       : el("p", { text: "No project is shared with you yet: ask its owner." }),
-    el("ol", { class: "steps" }, steps.map(([title, text]) => el("li", {}, el("h2", { text: title }), el("p", { text })))),
+    el(
+      "ol",
+      { class: "steps" },
+      steps.map(([title, text]) => el("li", {}, el("h2", { text: title }), el("p", { text }))),
+    ),
     may && restoring(),
   );
 }
 
 function card(one) {
-  const facts = [count(one.texts, "text"), one.owner === me.account ? null : `of ${one.owner}`, ago(one.created)].filter(Boolean).join(" · ");
-  return el("li", {}, el("a", { class: "card project", href: link(one.id, one.texts ? "label" : "data") }, el("h2", { text: one.name }), el("p", { class: "muted", text: facts })));
+  const facts = [count(one.texts, "text"), one.owner === me.account ? null : `of ${one.owner}`, ago(one.created)]
+    .filter(Boolean)
+    .join(" · ");
+  return el(
+    "li",
+    {},
+    el(
+      "a",
+      { class: "card project", href: link(one.id, one.texts ? "label" : "data") },
+      el("h2", { text: one.name }),
+      el("p", { class: "muted", text: facts }),
+    ),
+  );
 }
 
 export async function example() {
@@ -43,11 +81,22 @@ export async function example() {
 }
 
 async function create() {
-  const lines = el("textarea", { name: "classes", rows: 5, placeholder: "billing: invoices and payments\ndelivery: where a parcel is" });
+  const lines = el("textarea", {
+    name: "classes",
+    rows: 5,
+    placeholder: "billing: invoices and payments\ndelivery: where a parcel is",
+  });
   const made = await ask({
     title: "New project",
     action: "Create",
-    fields: [field("Name", el("input", { name: "name", required: true, maxlength: 200, autocomplete: "off" })), field("Classes", lines, "One per line; a note may follow after a colon. You can do this later, and change it at any time.")],
+    fields: [
+      field("Name", el("input", { name: "name", required: true, maxlength: 200, autocomplete: "off" })),
+      field(
+        "Classes",
+        lines,
+        "One per line; a note may follow after a colon. You can do this later, and change it at any time.",
+      ),
+    ],
     save: ({ name, classes }) => post("projects", { name: name.trim(), classes: parse(classes) }),
   });
   if (made) go(made.id, "data");
@@ -55,7 +104,10 @@ async function create() {
 
 function parse(text) {
   const seen = new Map();
-  for (const line of text.split("\n").map((one) => one.trim()).filter(Boolean)) {
+  for (const line of text
+    .split("\n")
+    .map((one) => one.trim())
+    .filter(Boolean)) {
     const [, name, note = ""] = /^(.*?)(?::\s+(.*))?$/.exec(line);
     seen.set(name.trim(), { name: name.trim().slice(0, 200), note });
   }
@@ -86,13 +138,20 @@ async function restore(file) {
 }
 
 async function fromModel(file) {
-  const made = await request("POST", "projects/from-model", { file, query: { name: file.name.replace(/\.zip$/i, "").slice(0, 200) } });
+  const made = await request("POST", "projects/from-model", {
+    file,
+    query: { name: file.name.replace(/\.zip$/i, "").slice(0, 200) },
+  });
   go(made.id, "label");
 }
 
 /** Deletes a project after a question. */
 export async function deleteProject(project) {
-  const sure = await confirm(`Delete ${project.name}?`, "All its texts, classes and labels are deleted for good. Download a backup first if you may need them.", "Delete for good");
+  const sure = await confirm(
+    `Delete ${project.name}?`,
+    "All its texts, classes and labels are deleted for good. Download a backup first if you may need them.",
+    "Delete for good",
+  );
   if (!sure) return;
   await remove(`projects/${project.id}`);
   go(null);

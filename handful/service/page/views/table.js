@@ -11,21 +11,60 @@ import { chip, standing } from "../texts.js";
 
 const PAGE = 100; // rows asked for at once
 const MOST_ROWS = 300_000; // that a browser can scroll through
-const STATES = [["", "any state"], ["open", "without a label"], ["labelled", "labelled"], ["skipped", "skipped"], ["unsure", "unsure"], ["none", "none of these"], ["disputed", "disputed"]];
-const SORTS = [["id", "in order"], ["-id", "last ones first"], ["confidence", "least sure first"], ["-confidence", "surest first"], ["recent", "labelled last first"]];
+const STATES = [
+  ["", "any state"],
+  ["open", "without a label"],
+  ["labelled", "labelled"],
+  ["skipped", "skipped"],
+  ["unsure", "unsure"],
+  ["none", "none of these"],
+  ["disputed", "disputed"],
+];
+const SORTS = [
+  ["id", "in order"],
+  ["-id", "last ones first"],
+  ["confidence", "least sure first"],
+  ["-confidence", "surest first"],
+  ["recent", "labelled last first"],
+];
 const MARKS = { s: "skip", u: "unsure", n: "none" };
-const CONFIDENCE = [["", "any"], ["0-0.5", "below 50 %"], ["0.5-0.8", "50 to 80 %"], ["0.8-0.95", "80 to 95 %"], ["0.95-1", "above 95 %"]];
+const CONFIDENCE = [
+  ["", "any"],
+  ["0-0.5", "below 50 %"],
+  ["0.5-0.8", "50 to 80 %"],
+  ["0.8-0.95", "80 to 95 %"],
+  ["0.95-1", "above 95 %"],
+];
 
 export async function show(root, { query, signal }) {
-  if (!state.project.texts) return root.append(empty("No texts yet", "Add texts first; then search, filter and label many of them here.", el("a", { class: "button primary", href: link(state.project.id, "data"), text: "Add texts" })));
+  if (!state.project.texts)
+    return root.append(
+      empty(
+        "No texts yet",
+        "Add texts first; then search, filter and label many of them here.",
+        el("a", { class: "button primary", href: link(state.project.id, "data"), text: "Add texts" }),
+      ),
+    );
   const table = new Table(root, query, signal);
   await table.load(true);
 }
 
 class Table {
   constructor(root, query, signal) {
-    Object.assign(this, { root, signal, pages: new Map(), total: 0, active: 0, anchor: 0, selected: new Map(), asking: new Set(), turn: 0 });
-    this.filters = Object.fromEntries(["search", "state", "class", "predicted", "confidence", "sort"].map((name) => [name, query.get(name) ?? ""]));
+    Object.assign(this, {
+      root,
+      signal,
+      pages: new Map(),
+      total: 0,
+      active: 0,
+      anchor: 0,
+      selected: new Map(),
+      asking: new Set(),
+      turn: 0,
+    });
+    this.filters = Object.fromEntries(
+      ["search", "state", "class", "predicted", "confidence", "sort"].map((name) => [name, query.get(name) ?? ""]),
+    );
     this.build();
     listen((key, event) => this.press(key, event), signal);
     on("project", (detail) => detail?.version && this.refreshSoon(), signal);
@@ -35,8 +74,15 @@ class Table {
 
   build() {
     const names = classes().map((one) => [one.number, one.name]);
-    const select = (name, label, options) => choice(options, this.filters[name], { "aria-label": label, onchange: (event) => this.filter(name, event.target.value) });
-    const search = el("input", { type: "search", "aria-label": "Search texts", placeholder: "Search texts", value: this.filters.search, oninput: debounce((event) => this.filter("search", event.target.value), 150) });
+    const select = (name, label, options) =>
+      choice(options, this.filters[name], { "aria-label": label, onchange: (event) => this.filter(name, event.target.value) });
+    const search = el("input", {
+      type: "search",
+      "aria-label": "Search texts",
+      placeholder: "Search texts",
+      value: this.filters.search,
+      oninput: debounce((event) => this.filter("search", event.target.value), 150),
+    });
     const bar = el(
       "div",
       { class: "row toolbar wrap", role: "search" },
@@ -44,28 +90,59 @@ class Table {
       select("state", "State", STATES),
       select("class", "Label", [["", "any label"], ...names]),
       select("predicted", "Prediction", [["", "any prediction"], ...names.map(([key, name]) => [key, `predicted ${name}`])]),
-      select("confidence", "Confidence", CONFIDENCE.map(([key, name]) => [key, `confidence: ${name}`])),
-      select("sort", "Order", SORTS.map(([key, name]) => [key === "id" ? "" : key, name])),
+      select(
+        "confidence",
+        "Confidence",
+        CONFIDENCE.map(([key, name]) => [key, `confidence: ${name}`]),
+      ),
+      select(
+        "sort",
+        "Order",
+        SORTS.map(([key, name]) => [key === "id" ? "" : key, name]),
+      ),
     );
     this.found = el("p", { class: "muted", role: "status" });
     this.body = el("div", { class: "rows", role: "presentation" });
-    this.grid = el("div", { class: "grid", role: "grid", "aria-label": "Texts", "aria-multiselectable": "true", tabindex: 0 }, this.header(), this.body);
+    this.grid = el(
+      "div",
+      { class: "grid", role: "grid", "aria-label": "Texts", "aria-multiselectable": "true", tabindex: 0 },
+      this.header(),
+      this.body,
+    );
     this.grid.addEventListener("scroll", () => this.draw(), { signal: this.signal });
     new ResizeObserver(() => this.draw()).observe(this.grid);
     this.picked = el("p", { role: "status" });
     const all = el("button", { type: "button", text: "Select all found", onclick: () => this.selectAll() });
     const clear = el("button", { type: "button", class: "ghost", text: "Select none", onclick: () => this.clear() });
     this.panel = el("div", { class: "panel" });
-    const hint = el("p", { class: "muted", text: "↑ ↓ moves, Space selects, Shift extends. A key of a class labels the selected rows, or the row you are on." });
-    const side = mayLabel() ? el("section", { class: "side", "aria-label": "Give a class" }, this.picked, el("div", { class: "row" }, all, clear), this.panel, hint) : null;
-    this.root.append(el("h1", { class: "unseen", text: "Table" }), bar, el("div", { class: "columns" }, el("div", { class: "work" }, this.found, this.grid), side));
+    const hint = el("p", {
+      class: "muted",
+      text: "↑ ↓ moves, Space selects, Shift extends. A key of a class labels the selected rows, or the row you are on.",
+    });
+    const side = mayLabel()
+      ? el(
+          "section",
+          { class: "side", "aria-label": "Give a class" },
+          this.picked,
+          el("div", { class: "row" }, all, clear),
+          this.panel,
+          hint,
+        )
+      : null;
+    this.root.append(
+      el("h1", { class: "unseen", text: "Table" }),
+      bar,
+      el("div", { class: "columns" }, el("div", { class: "work" }, this.found, this.grid), side),
+    );
     this.grid.addEventListener("click", (event) => this.click(event));
     this.grid.addEventListener("dblclick", (event) => this.openRow(event));
     this.drawPanel();
   }
 
   header() {
-    const cells = ["", "Text", "Label", "Prediction"].map((text, place) => el("span", { role: "columnheader", class: `cell cell-${place}`, text: text || "Selected" }));
+    const cells = ["", "Text", "Label", "Prediction"].map((text, place) =>
+      el("span", { role: "columnheader", class: `cell cell-${place}`, text: text || "Selected" }),
+    );
     cells[0].classList.add("faint");
     return el("div", { class: "grid-head", role: "row", "aria-rowindex": 1 }, cells);
   }
@@ -73,7 +150,17 @@ class Table {
   query(offset, limit) {
     const { search, state: wanted, class: label, predicted, confidence, sort } = this.filters;
     const [least, most] = confidence ? confidence.split("-") : [null, null];
-    return { search: search || null, state: wanted || null, class: label || null, predicted: predicted || null, min_confidence: least, max_confidence: most, sort: sort || "id", offset, limit };
+    return {
+      search: search || null,
+      state: wanted || null,
+      class: label || null,
+      predicted: predicted || null,
+      min_confidence: least,
+      max_confidence: most,
+      sort: sort || "id",
+      offset,
+      limit,
+    };
   }
 
   /** Whether the rows depend on predictions. */
@@ -168,15 +255,33 @@ class Table {
     const text = this.row(place);
     const picked = text && this.selected.has(text.id);
     const cells = text
-      ? [el("span", { role: "gridcell", class: "cell cell-0" }, el("i", { class: "tick", text: picked ? "✓" : "" })), el("span", { role: "gridcell", class: "cell cell-1", title: text.text.slice(0, 2000), text: text.text }), el("span", { role: "gridcell", class: "cell cell-2" }, standing(text)), el("span", { role: "gridcell", class: "cell cell-3" }, this.prediction(text))]
+      ? [
+          el("span", { role: "gridcell", class: "cell cell-0" }, el("i", { class: "tick", text: picked ? "✓" : "" })),
+          el("span", { role: "gridcell", class: "cell cell-1", title: text.text.slice(0, 2000), text: text.text }),
+          el("span", { role: "gridcell", class: "cell cell-2" }, standing(text)),
+          el("span", { role: "gridcell", class: "cell cell-3" }, this.prediction(text)),
+        ]
       : [el("span", { role: "gridcell", class: "cell cell-1 muted", text: "…" })];
-    const row = el("div", { class: `grid-row${place === this.active ? " active" : ""}${picked ? " picked" : ""}`, role: "row", id: `row-${place}`, "aria-rowindex": place + 2, "aria-selected": String(Boolean(picked)), "data-place": place }, cells);
+    const row = el(
+      "div",
+      {
+        class: `grid-row${place === this.active ? " active" : ""}${picked ? " picked" : ""}`,
+        role: "row",
+        id: `row-${place}`,
+        "aria-rowindex": place + 2,
+        "aria-selected": String(Boolean(picked)),
+        "data-place": place,
+      },
+      cells,
+    );
     row.style.transform = `translateY(${place * height}px)`;
     return row;
   }
 
   prediction(text) {
-    return text.prediction ? [chip(text.prediction.class), el("span", { class: "number muted", text: percent(text.prediction.probability) })] : "";
+    return text.prediction
+      ? [chip(text.prediction.class), el("span", { class: "number muted", text: percent(text.prediction.probability) })]
+      : "";
   }
 
   // Selecting
@@ -238,14 +343,15 @@ class Table {
 
   press(key, event) {
     const moves = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
-    if (moves[key] !== undefined) return this.move(moves[key], event.shiftKey), true;
-    if (key === " ") return this.toggle(this.active), this.draw(), true;
-    if (key === "Escape") return this.clear(), true;
-    if (key === "all") return this.selectAll(), true;
-    if (key === "/") return this.byName(), true;
-    if (key === "Enter" && this.row(this.active)) return (location.hash = link(state.project.id, "label", { text: this.row(this.active).id })), true;
+    if (moves[key] !== undefined) return (this.move(moves[key], event.shiftKey), true);
+    if (key === " ") return (this.toggle(this.active), this.draw(), true);
+    if (key === "Escape") return (this.clear(), true);
+    if (key === "all") return (this.selectAll(), true);
+    if (key === "/") return (this.byName(), true);
+    if (key === "Enter" && this.row(this.active))
+      return ((location.hash = link(state.project.id, "label", { text: this.row(this.active).id })), true);
     if (!mayLabel()) return false;
-    if (MARKS[key]) return this.give({ mark: MARKS[key] }), true;
+    if (MARKS[key]) return (this.give({ mark: MARKS[key] }), true);
     const one = classByKey(key);
     if (one) this.give({ class: one.number });
     return Boolean(one);
@@ -277,7 +383,14 @@ class Table {
     const said = value.mark ? "marked" : className(value.class);
     announce(`${count(texts.length, "text")}: ${said}`);
     for (const page of this.pages.values())
-      for (const text of page) if (texts.some((one) => one.id === text.id)) Object.assign(text, value.mark ? { state: value.mark === "skip" ? "skipped" : value.mark, class: null } : { state: "labelled", class: value.class });
+      for (const text of page)
+        if (texts.some((one) => one.id === text.id))
+          Object.assign(
+            text,
+            value.mark
+              ? { state: value.mark === "skip" ? "skipped" : value.mark, class: null }
+              : { state: "labelled", class: value.class },
+          );
     if (!this.selected.size) this.move(1, false);
     this.clear();
   }

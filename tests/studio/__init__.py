@@ -1,0 +1,1 @@
+"""Tests of the studio's page."""

@@ -16,7 +16,8 @@ from ..utils.functional import TINY, Floats, Ints, softmax
 FACTORS = np.geomspace(1 / 4, 4, 33)  # by which examples left out may correct the scale
 CAUTION = 10.0  # how many left-out examples it takes to outweigh the usual scale
 MOST_ROUNDS = 2  # of leaving examples out,
-MOST_LEARNED_AGAIN = 400  # with about this many examples learned again in all rounds together
+MOST_LEARNED_AGAIN = 400  # with at most about this many examples in all rounds together
+MOST_IN_ROUND = 240  # and at most about this many in one
 MOST_CLASSES = 100  # in a round
 MOST_POOLED_AGAIN = 2000  # unlabelled texts that are used in a round
 
@@ -66,7 +67,7 @@ def _thinned(examples: LabelledDocuments) -> LabelledDocuments:
     kept = np.unique(np.linspace(0, examples.targets.shape[1] - 1, MOST_CLASSES).astype(np.int64))
     smaller = replace(examples, targets=examples.targets[:, kept])
     smaller = smaller.select(np.flatnonzero(smaller.targets.any(axis=1)))
-    most = max(2, MOST_LEARNED_AGAIN // len(kept))
+    most = max(2, MOST_IN_ROUND // len(kept))
     rank = (np.cumsum(smaller.targets, axis=0) * smaller.targets).max(axis=1, initial=0)  # 1 for the first of its class
     return smaller.select(np.flatnonzero((rank <= most) | smaller.names))
 

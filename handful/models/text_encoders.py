@@ -25,7 +25,7 @@ from .heads import CentredScorer
 from .representations import Batch
 from .signatures import Evidence
 
-TEXTS_CHECKED = 300  # for unknown words
+TEXTS_CHECKED = 100  # for unknown words
 MOST_UNKNOWN = 0.4  # share of the words of the examples: at most a quarter in English corpora, half in other languages
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from handful import FewShotClassifier
+from handful.embeddings.encoders import KNOWN_ENCODERS
 
 from .studio import TEXTS, MakeStudio
 
@@ -21,6 +22,7 @@ def test_a_project_with_a_sentence_encoder(
     monkeypatch.setenv("HANDFUL_CACHE", str(bge_small.parents[1]))
     studio = make_studio()
     here = {one["name"]: one["here"] for one in studio.get("encoders")}
+    assert set(here) == {"words", *KNOWN_ENCODERS}
     assert here["words"]
     assert here["bge-small"]
     path = studio.project(encoder="bge-small")

@@ -25,6 +25,7 @@ THREADS = 2
 REPORT = 0.5  # seconds between two notes about progress
 HEARTBEAT = 10.0  # seconds between two signs of life
 KEEP_FILES = 86_400.0  # seconds
+LONGEST_WAY = 0.02  # seconds for which a step of a job gives way to requests, so that it gets on however many there are
 PATIENCE = 60.0  # seconds that running jobs get when the server stops
 
 
@@ -35,8 +36,8 @@ class CancelledError(ApiError):
 class JobRunner:
     """Runs jobs of one server, and cleans up after servers that died."""
 
-    def __init__(self, database: Database, folder: Path, limits: Limits, alone: bool) -> None:
-        self._database, self._limits, self._alone = database, limits, alone
+    def __init__(self, database: Database, folder: Path, limits: Limits, alone: bool, busy: Callable[[], bool]) -> None:
+        self._database, self._limits, self._alone, self._busy = database, limits, alone, busy
         self.uploads, self.results = folder / "uploads", folder / "results"
         self.server = new_id()
         self._pool = ThreadPoolExecutor(THREADS, "job")
@@ -108,6 +109,7 @@ class JobRunner:
 
         def progress(done: int, total: int | None) -> None:
             nonlocal last
+            self._give_way()
             if time.monotonic() - last < REPORT:
                 return
             last = time.monotonic()
@@ -115,6 +117,12 @@ class JobRunner:
             self._change(job, done=done, total=total)
 
         return progress
+
+    def _give_way(self) -> None:
+        """Let requests pass that are being answered: a thread that computes would slow them down."""
+        deadline = time.monotonic() + LONGEST_WAY
+        while self._busy() and time.monotonic() < deadline:
+            time.sleep(0.001)
 
     # Signs of life, and leftovers of others
 

@@ -20,6 +20,7 @@ class Metrics:
             "handful_request_seconds", "Seconds per request.", ("route",), buckets=SECONDS, registry=registry
         )
         self.texts = Counter("handful_texts", "Texts classified.", registry=registry)
+        self.active = 0  # requests that are being answered
         self.labels = Counter("handful_labels", "Labels stored.", registry=registry)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -43,7 +43,6 @@ class Gate:
 
     def __init__(self, app: App, settings: ServiceSettings, database: Database | None, metrics: Metrics) -> None:
         self._app, self._settings, self._database, self._metrics = app, settings, database, metrics
-        self._active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -57,7 +56,7 @@ class Gate:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         answer = _Answer(send, self._headers(headers))
         start = time.perf_counter()
-        self._active += 1
+        self._metrics.active += 1
         try:
             await self._admit(scope, headers)
             if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
@@ -77,7 +76,7 @@ class Gate:
             if not answer.status:
                 await answer.error(FailureError())
         finally:
-            self._active -= 1
+            self._metrics.active -= 1
             self._record(scope, answer.status, time.perf_counter() - start)
 
     async def _admit(self, scope: Scope, headers: Headers) -> None:
@@ -85,7 +84,7 @@ class Gate:
         check_host(settings, headers)
         key, by_cookie = given_key(settings, headers)
         check_origin(settings, headers, method, by_cookie)
-        if self._active > settings.limits.concurrent_requests:
+        if self._metrics.active > settings.limits.concurrent_requests:
             raise BusyError(f"{settings.limits.concurrent_requests} requests are being answered: send this one again later.")
         path = scope["path"].removeprefix(settings.root_path) or "/"
         is_page = method in SAFE_METHODS and bool(PUBLIC.fullmatch(path))

@@ -17,6 +17,7 @@ from typing import IO, Any
 import uvicorn
 
 from ..errors import SettingError
+from ..utils.parallel import single_blas_thread
 from .logs import log, write_logs
 from .security import kept_token
 from .serving.app import serving_app
@@ -26,7 +27,7 @@ from .store.database import Database
 from .store.keys import has_keys
 from .studio import studio_app
 
-SWITCH_INTERVAL = 0.001  # seconds for which a thread that computes may keep others waiting
+SWITCH_INTERVAL = 0.0002  # seconds for which a thread that computes may keep others waiting
 GRACE = 90  # seconds for which requests that were accepted are finished when the server stops
 
 
@@ -86,7 +87,8 @@ def run(app: Any, settings: ServiceSettings, listener: socket.socket) -> None:
     options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
     config = uvicorn.Config(app, timeout_graceful_shutdown=GRACE, **options)
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again at the end; asked to stop, it has done so
-    uvicorn.Server(config).run(sockets=[listener])
+    with single_blas_thread():  # requests share the cores, and small products gain nothing from more threads
+        uvicorn.Server(config).run(sockets=[listener])
     log("stop")
 
 

@@ -151,6 +151,7 @@ def test_every_way_to_choose_what_comes_next(person: People, api: Api) -> None:
     for strategy in ("uncertain", "random", "order"):
         anna.page.get_by_label("Which text comes next").select_option(strategy)
         anna.wait_for_text()
+    assert anna.text == texts()[0]
     anna.page.get_by_label("Which text comes next").select_option("search")
     anna.page.get_by_label("Label texts with these words").fill("ferry")
     anna.until("document.getElementById('text').textContent.includes('ferry')")

@@ -17,8 +17,8 @@ from ..store.texts import insert_labels, insert_texts, new_text
 from .uploads import Upload, UploadedRow, UploadedRows
 
 Progress = Callable[[int, int | None], None]  # raises if the job was cancelled
-STEP = 250  # rows in one transaction: a few milliseconds
-BREATH = 0.004  # seconds between two of them, so that others get their turn
+STEP = 100  # rows in one transaction: a few milliseconds
+BREATH = 0.001  # seconds between two of them, so that others get their turn
 IMPORTED = "import"  # the annotator of labels that came with a file
 
 
@@ -48,8 +48,10 @@ def import_rows(
             with database.writing() as connection:
                 for name in dict.fromkeys(row.label for row in part if row.label is not None and row.label not in classes):
                     classes[name] = insert_class(connection, project, name, state="pending", most=limits.classes)
-                numbers = [None if one.label is None else classes[one.label] for one in part]
-                texts = [replace(one, label=label) for one, label in zip(fresh, numbers, strict=True)]
+                texts = [
+                    one if row.label is None else replace(one, label=classes[row.label])
+                    for one, row in zip(fresh, part, strict=True)
+                ]
                 insert_texts(connection, project, number, texts)
                 insert_labels(connection, project, number, texts, IMPORTED, time.time())
             number, labelled = number + len(part), labelled + sum(one.label is not None for one in texts)

@@ -15,7 +15,7 @@ from ...classifier.labels import Examples, Labels
 from ...data.corpus import MAX_WORDS
 from ...data.frequencies import check_language
 from ...data.label_words import label_words
-from ...embeddings.encoders import KNOWN_ENCODERS, find_encoder, list_encoders
+from ...embeddings.encoders import encoder_names, find_encoder, list_encoders
 from ...embeddings.vector_cache import CachedEncoder
 from ...embeddings.words import WordLookup
 from ...models.generator import DEFAULT_VECTORS, SHIPPED_GENERATOR, load_generator
@@ -53,8 +53,8 @@ class ProjectModel:
 
 def check_encoder(encoder: str, language: str) -> None:
     """Refuse an encoder that is unknown or not installed, and an unknown language."""
-    if encoder != WORDS and encoder not in KNOWN_ENCODERS:
-        raise InvalidError(f"There is no encoder {encoder!r}: choose one of {', '.join((WORDS, *KNOWN_ENCODERS))}.")
+    if encoder != WORDS and encoder not in encoder_names():
+        raise InvalidError(f"There is no encoder {encoder!r}: choose one of {', '.join((WORDS, *encoder_names()))}.")
     if encoder != WORDS:
         find_encoder(encoder)
     check_language(language)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
 
 from ..errors import ConflictError, NotFoundError
 from .classes import check_classes, class_fields, find_class, insert_class, set_class
@@ -20,6 +20,19 @@ from .consensus import chunks, refresh_states
 from .names import Mark
 from .projects import ProjectRow, bump, read_row
 from .tables import ACTIONS, CHANGES, LABELS, TEXTS
+
+# Statements of every label, built once: building them takes longer than running them. Some names of parameters have a mark,
+# since those of columns are taken.
+_MINE = ACTIONS.c.project == bindparam("project_"), ACTIONS.c.annotator == bindparam("annotator_")
+DROP_UNDONE = update(ACTIONS).where(*_MINE, ACTIONS.c.state == "undone").values(state="dropped")
+ADD_ACTION = insert(ACTIONS).returning(ACTIONS.c.id)
+ACTION_OF_CLIENT = select(ACTIONS).where(ACTIONS.c.project == bindparam("project"), ACTIONS.c.client == bindparam("client"))
+_KEYS = tuple_(LABELS.c.text, LABELS.c.annotator).in_(bindparam("keys", expanding=True))
+LABELS_OF_KEYS = select(LABELS).where(LABELS.c.project == bindparam("project"), _KEYS)
+DELETE_LABELS = delete(LABELS).where(LABELS.c.project == bindparam("project"), _KEYS)
+_THESE = TEXTS.c.project == bindparam("project"), TEXTS.c.number.in_(bindparam("numbers", expanding=True))
+PRESENT = select(TEXTS.c.number).where(*_THESE)
+COUNT_VISIBLE = select(func.count()).select_from(TEXTS).where(*_THESE, TEXTS.c.number < bindparam("visible"))
 
 
 class LabelValue(NamedTuple):
@@ -134,8 +147,7 @@ def _perform(
     classes: Sequence[ClassChange],
 ) -> ActionResult:
     """Make changes and keep them as an action; what was undone before can no longer be redone."""
-    undone = (ACTIONS.c.project == project) & (ACTIONS.c.annotator == annotator) & (ACTIONS.c.state == "undone")
-    connection.execute(update(ACTIONS).where(undone).values(state="dropped"))
+    connection.execute(DROP_UNDONE, {"project_": project, "annotator_": annotator})
     detail = {"classes": [vars(change) for change in classes], "changed": len(changes)}
     action = _insert(connection, project, annotator, client, kind, detail)
     for some in chunks(changes):
@@ -153,8 +165,7 @@ def _write(
     made = time.time()
     for some in chunks(changes):
         keys = [(change.text, change.annotator) for change in some]
-        mine = LABELS.c.project == project
-        connection.execute(delete(LABELS).where(mine, tuple_(LABELS.c.text, LABELS.c.annotator).in_(keys)))
+        connection.execute(DELETE_LABELS, {"project": project, "keys": keys})
         fresh = [
             {"project": project, "text": one.text, "annotator": one.annotator, "made": made, **one.after._asdict()}
             for one in some
@@ -239,13 +250,12 @@ def text_history(connection: Connection, project: str, text: int) -> list[dict[s
 
 def _insert(connection: Connection, project: str, annotator: str, client: str, kind: str, detail: dict[str, Any]) -> int:
     values = {"project": project, "client": client, "annotator": annotator, "kind": kind, "made": time.time()}
-    query = insert(ACTIONS).values(**values, detail=json.dumps(detail), state="done").returning(ACTIONS.c.id)
-    return int(connection.execute(query).scalar_one())
+    return int(connection.execute(ADD_ACTION, {**values, "detail": json.dumps(detail), "state": "done"}).scalar_one())
 
 
 def _repeated(connection: Connection, project: str, annotator: str, client: str) -> ActionResult | None:
     """The result of an action that was sent before, under the same name."""
-    row = connection.execute(select(ACTIONS).where(ACTIONS.c.project == project, ACTIONS.c.client == client)).first()
+    row = connection.execute(ACTION_OF_CLIENT, {"project": project, "client": client}).first()
     if row is None:
         return None
     if row.annotator != annotator:
@@ -288,8 +298,7 @@ def _changes(connection: Connection, action: int) -> list[Change]:
 def _labels_of(connection: Connection, project: str, keys: Sequence[tuple[int, str]]) -> dict[tuple[int, str], LabelValue]:
     found = {}
     for some in chunks(keys):
-        these = (LABELS.c.project == project) & tuple_(LABELS.c.text, LABELS.c.annotator).in_(some)
-        for row in connection.execute(select(LABELS).where(these)):
+        for row in connection.execute(LABELS_OF_KEYS, {"project": project, "keys": some}):
             found[row.text, row.annotator] = LabelValue(row.mark, row.label, row.final)
     return found
 
@@ -297,16 +306,15 @@ def _labels_of(connection: Connection, project: str, keys: Sequence[tuple[int, s
 def _present(connection: Connection, project: str, numbers: Sequence[int]) -> set[int]:
     found: set[int] = set()
     for some in chunks(numbers):
-        query = select(TEXTS.c.number).where(TEXTS.c.project == project, TEXTS.c.number.in_(some))
-        found.update(connection.scalars(query))
+        found.update(connection.scalars(PRESENT, {"project": project, "numbers": some}))
     return found
 
 
 def _check_texts(connection: Connection, project: ProjectRow, numbers: Sequence[int]) -> None:
     count = 0
     for some in chunks(numbers):
-        these = (TEXTS.c.project == project.id) & TEXTS.c.number.in_(some) & (TEXTS.c.number < project.visible)
-        count += connection.scalar(select(func.count()).select_from(TEXTS).where(these)) or 0
+        given = {"project": project.id, "numbers": some, "visible": project.visible}
+        count += connection.scalar(COUNT_VISIBLE, given) or 0
     if count != len(numbers):
         missing = len(numbers) - count
         raise NotFoundError(f"Found {count} of {len(numbers)} texts in this project ({missing} missing): reload the list.")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from ..errors import ConflictError, NotFoundError, TooLargeError
 from .tables import CLASSES, LABELS
 
 LONGEST_CLASS_NAME = 200
 FIELDS = ("name", "note", "words", "position", "state")  # that an action may change
+ONE_CLASS = select(CLASSES).where(CLASSES.c.project == bindparam("project"), CLASSES.c.number == bindparam("number"))
 
 
 def live_classes(connection: Connection, project: str) -> list[Any]:
@@ -21,7 +22,7 @@ def live_classes(connection: Connection, project: str) -> list[Any]:
 
 def find_class(connection: Connection, project: str, number: int) -> Any:
     """A class by its number."""
-    row = connection.execute(select(CLASSES).where(CLASSES.c.project == project, CLASSES.c.number == number)).first()
+    row = connection.execute(ONE_CLASS, {"project": project, "number": number}).first()
     if row is None or row.state != "live":
         raise NotFoundError(f"There is no class {number} in this project: reload the list of classes.")
     return row
@@ -49,8 +50,7 @@ def set_class(connection: Connection, project: str, number: int, values: dict[st
 
 def class_fields(connection: Connection, project: str, number: int) -> dict[str, Any]:
     """All fields of a class, even of a deleted one."""
-    query = select(CLASSES).where(CLASSES.c.project == project, CLASSES.c.number == number)
-    row = connection.execute(query).one()
+    row = connection.execute(ONE_CLASS, {"project": project, "number": number}).one()
     return {name: getattr(row, name) for name in FIELDS}
 
 

@@ -6,13 +6,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from .names import TextState
 from .tables import LABELS, TEXTS
 
 AT_ONCE = 5_000  # numbers in one query
 Item = TypeVar("Item")
+# Built once: see actions.py
+_VOTES = LABELS.c.text, LABELS.c.mark, LABELS.c.label, LABELS.c.final, LABELS.c.made
+_OF_TEXTS = LABELS.c.text.in_(bindparam("texts", expanding=True))
+VOTES = select(*_VOTES).where(LABELS.c.project == bindparam("project"), _OF_TEXTS)
+_THESE = TEXTS.c.project == bindparam("project_"), TEXTS.c.number.in_(bindparam("numbers", expanding=True))
+SET_STATE = update(TEXTS).where(*_THESE).values(state=bindparam("state"), label=bindparam("label"))
 
 
 def chunks(items: Sequence[Item], size: int = AT_ONCE) -> Iterator[Sequence[Item]]:
@@ -42,14 +48,12 @@ def consensus(labels: Sequence[Any]) -> tuple[TextState, int | None]:
 def refresh_states(connection: Connection, project: str, numbers: Iterable[int]) -> None:
     """Write the states of texts whose labels changed."""
     for some in chunks(sorted(set(numbers))):
-        mine = LABELS.c.project == project
-        query = select(LABELS.c.text, LABELS.c.mark, LABELS.c.label, LABELS.c.final, LABELS.c.made)
         found: dict[int, list[Any]] = {number: [] for number in some}
-        for row in connection.execute(query.where(mine, LABELS.c.text.in_(some))):
+        for row in connection.execute(VOTES, {"project": project, "texts": some}):
             found[row.text].append(row)
         groups: dict[tuple[TextState, int | None], list[int]] = defaultdict(list)
         for number, labels in found.items():
             groups[consensus(labels)].append(number)
         for (state, label), texts in groups.items():
-            these = (TEXTS.c.project == project) & TEXTS.c.number.in_(texts)
-            connection.execute(update(TEXTS).where(these).values(state=state, label=label))
+            given = {"project_": project, "numbers": texts, "state": state, "label": label}
+            connection.execute(SET_STATE, given)

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, select, update
 
 from ..errors import ConflictError, ForbiddenError, NotFoundError, TooLargeError
 from .names import ROLES, Role
@@ -15,6 +15,11 @@ from .tables import ACTIONS, CHANGES, CLASSES, DISMISSALS, JOBS, LABELS, MEMBERS
 
 ProjectRow = Row[Any]
 ROWS_AT_ONCE = 5_000  # removed in one transaction
+# Built once: see actions.py
+READY = select(PROJECTS).where(PROJECTS.c.id == bindparam("project"), PROJECTS.c.ready)
+LOCKED_READY = READY.with_for_update()
+_ONE_MORE = {"version": PROJECTS.c.version + 1}
+BUMP = update(PROJECTS).where(PROJECTS.c.id == bindparam("project")).values(_ONE_MORE).returning(PROJECTS.c.version)
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,7 @@ def new_id() -> str:
 
 def find_project(connection: Connection, person: Person, project: str, needed: Role, lock: bool = False) -> ProjectRow:
     """A project that this person may use; one of somebody else is not found. `lock` makes other writers wait."""
-    query = select(PROJECTS).where(PROJECTS.c.id == project, PROJECTS.c.ready)
-    row = connection.execute(query.with_for_update() if lock else query).first()
+    row = connection.execute(LOCKED_READY if lock else READY, {"project": project}).first()
     role = None if row is None else role_in(connection, person, row)
     if row is None or role is None:
         raise NotFoundError("There is no such project: check the address, or ask its owner to add you.")
@@ -116,8 +120,7 @@ def change_project(connection: Connection, project: str, **values: Any) -> None:
 
 def bump(connection: Connection, project: str) -> int:
     """Count a change that models learn from; gives the new version."""
-    query = update(PROJECTS).where(PROJECTS.c.id == project).values(version=PROJECTS.c.version + 1)
-    return int(connection.execute(query.returning(PROJECTS.c.version)).scalar_one())
+    return int(connection.execute(BUMP, {"project": project}).scalar_one())
 
 
 def read_row(connection: Connection, project: str, lock: bool = False) -> ProjectRow:

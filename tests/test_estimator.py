@@ -35,13 +35,14 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_array
 
 from handful import FewShotClassifier
-from handful.classifier.calibration import _rounds, scale_factor
+from handful.classifier.calibration import _rounds, _thinned, scale_factor
 from handful.classifier.suggestion import representatives
 from handful.data.datasets import find_data
 from handful.embeddings.words import WordLookup
 from handful.errors import DataError, HandfulError, HandfulWarning, ModelError, SettingError
+from handful.models.examples import LabelledDocuments
 from handful.models.generator import DEFAULT_VECTORS, load_generator
-from handful.models.learning import LabelledDocuments, learn
+from handful.models.learning import learn
 from handful.models.text_encoders import AttentionBag
 from handful.utils.functional import one_hot
 from handful.utils.sampling import even_sample
@@ -192,7 +193,18 @@ def test_one_example_of_each_class_is_left_out_at_a_time() -> None:
 
 
 def test_nothing_is_left_out_of_a_class_of_one() -> None:
-    assert list(_rounds(labelled(["a", "b", "c"], [0, 0, 1]))) == []
+    assert list(_rounds(_thinned(labelled(["a", "b", "c"], [0, 0, 1])))) == []
+    three = _thinned(labelled(["a", "b", "c", "d", "e"], [0, 0, 1, 2, 2]))  # the other classes are measured without it
+    assert [left.tolist() for left in _rounds(three)] == [[0, 2], [1, 3]]
+
+
+def test_one_label_that_says_nothing_leaves_the_others_calibrated() -> None:
+    texts, labels = examples(1, classes=CLASSES)
+    silent = ["w2" if label == labels[0] else label for label in labels]
+    factors = [FewShotClassifier().fit(texts, given)._fitted().calibration.factor for given in (labels, silent)]
+    assert factors[0] != 1
+    assert factors[1] == pytest.approx(factors[0], rel=0.35)
+    assert factors[1] != 1
 
 
 def test_many_examples_are_learned_again_once(monkeypatch) -> None:

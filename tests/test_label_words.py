@@ -11,7 +11,7 @@ import pytest
 from handful import FewShotClassifier
 from handful.data.datasets import find_data
 from handful.data.label_words import label_words
-from handful.models.learning import NAME_WEIGHT
+from handful.models.examples import NAME_WEIGHT
 from handful.utils.files import read_lines
 
 WAYS = 20

@@ -10,7 +10,7 @@ from test_label_words import draw, requests  # noqa: F401 - a fixture
 
 from handful import FewShotClassifier
 from handful.errors import HandfulWarning
-from handful.models.learning import _near
+from handful.models.examples import _near
 
 FOREIGN = [
     f"The {animal} sat {place} and dreamt of {food}."

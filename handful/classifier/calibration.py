@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..models.examples import LabelledDocuments
 from ..models.heads import ReadyHead
-from ..models.learning import LabelledDocuments, Learned, learn
+from ..models.learning import Learned, learn
 from ..models.text_encoders import TextEncoder
 from ..utils.functional import TINY, Floats, Ints, softmax
 
@@ -63,11 +64,15 @@ def scale_factor(encoder: TextEncoder, head: ReadyHead, learned: Learned, pool: 
 
 
 def _thinned(examples: LabelledDocuments) -> LabelledDocuments:
-    """A smaller task with the same scale: some of the classes if there are many, and some of the examples of each."""
-    kept = np.unique(np.linspace(0, examples.targets.shape[1] - 1, MOST_CLASSES).astype(np.int64))
+    """A smaller task with the same scale: classes that have more than one example, and some of their examples.
+
+    The words of a class's label count as an example here. If there are many classes, only some are kept.
+    """
+    able = np.flatnonzero((examples.shots >= 1) & (examples.sizes >= 2))
+    kept = able[np.unique(np.linspace(0, len(able) - 1, MOST_CLASSES).astype(np.int64))] if len(able) > 1 else able
     smaller = replace(examples, targets=examples.targets[:, kept])
     smaller = smaller.select(np.flatnonzero(smaller.targets.any(axis=1)))
-    most = max(2, MOST_IN_ROUND // len(kept))
+    most = max(2, MOST_IN_ROUND // max(1, len(kept)))
     rank = (np.cumsum(smaller.targets, axis=0) * smaller.targets).max(axis=1, initial=0)  # 1 for the first of its class
     return smaller.select(np.flatnonzero((rank <= most) | smaller.names))
 
@@ -80,9 +85,9 @@ def _sample(pool: Any) -> Any:
 
 
 def _rounds(examples: LabelledDocuments) -> Iterator[Ints]:
-    """One example of each class, then another of each if that is quick; none if a class has nothing else."""
+    """One example of each class, then another of each if that is quick; none if there is only one such class."""
     shots = examples.shots
-    if not examples.exclusive or shots.min() < 1 or examples.sizes.min() < 2:
+    if len(shots) < 2:
         return
     ends = [np.cumsum(np.where(examples.names, 0, examples.weights) * column) for column in examples.targets.T]
     most = min(MOST_ROUNDS, int(shots.min()), max(1, int(MOST_LEARNED_AGAIN // examples.weights.sum())))

@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from ..data.corpus import MAX_WORDS
-from ..embeddings.encoders import KNOWN_ENCODERS, find_encoder, known_name
+from ..embeddings.encoders import encoder_names, find_encoder, known_name
 from ..embeddings.words import WordLookup
 from ..errors import DataError, HandfulError, ModelError, SettingError
 from ..models.generator import DEFAULT_VECTORS, SHIPPED_GENERATOR, load_generator
@@ -304,7 +304,7 @@ def _parameters(encoder: Any, given: Any) -> dict[str, Any]:
 def sentence_encoder(encoder: Any) -> SentenceEncoder:
     """An encoder by its name, by its folder, or as an object with `encode(texts)`."""
     if isinstance(encoder, (str, Path)):
-        return SentenceEncoder(Path(encoder).name, find_encoder(str(encoder)), named=str(encoder) in KNOWN_ENCODERS)
+        return SentenceEncoder(Path(encoder).name, find_encoder(str(encoder)), named=str(encoder) in encoder_names())
     known = known_name(encoder)
     if known is not None:
         return SentenceEncoder(known, encoder, named=True)

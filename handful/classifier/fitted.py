@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError
+from ..models.examples import LabelledDocuments
 from ..models.heads import CentredScorer, ReadyHead
-from ..models.learning import LabelledDocuments, Learned, learn
+from ..models.learning import Learned, learn
 from ..models.text_encoders import FittedEncoder, TextEncoder
 from ..utils.functional import Floats, softmax
 from ..utils.parallel import single_blas_thread
@@ -52,9 +53,10 @@ class FittedClassifier:
     def scores_and_cut(self, texts: Iterable[str]) -> tuple[Floats, int]:
         """Logits, (texts, classes), and how many of the texts are longer than what is read of them."""
         parts, cut = [np.empty((0, len(self.classes)), np.float32)], 0
-        for documents in self.encoder.batches(texts):
-            parts.append(self._score(documents))
-            cut += documents.cut
+        with single_blas_thread():
+            for documents in self.encoder.batches(texts):
+                parts.append(self._score(documents))
+                cut += documents.cut
         return np.concatenate(parts), cut
 
     def _score(self, documents: Any) -> Floats:

@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from ..data.frequencies import check_language
-from ..embeddings.encoders import KNOWN_ENCODERS, find_encoder
+from ..embeddings.encoders import encoder_names, find_encoder
 from ..embeddings.tables import PACKAGED_TABLES
 from ..errors import HandfulError, ModelError, SettingError
 from ..models.heads import CentredScorer, ReadyHead, RefinedRidge, UnitRidge
@@ -177,8 +177,11 @@ def _restore_sentences(
     name = facts["name"]
     if type(name) is not str or type(facts["named"]) is not bool:
         raise ValueError("an encoder has a name")
-    if facts["named"] and name not in KNOWN_ENCODERS:  # it may be a path, which a model may not name
-        raise ValueError(f"there is no encoder {name!r}")
+    if facts["named"] and name not in encoder_names():  # it may be a path, which a model may not name
+        raise ModelError(
+            f"{place.parent} was fitted with the encoder {name!r}, but there is no encoder of this name: "
+            "install the package that provides it."
+        )
     if isinstance(model, str):
         raise ModelError(f"{place.parent} was fitted with the encoder {name}, not on word vectors: remove `vectors`.")
     if model is None and not facts["named"]:

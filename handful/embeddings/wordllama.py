@@ -15,6 +15,7 @@ from ..data.text import MAX_WORD_CHARACTERS
 from ..utils.functional import Floats, weighted_bag
 
 FREQUENT = 20_000
+MOST_REMEMBERED = 200_000  # words whose pieces are kept: those of most texts, in some tens of megabytes
 RAW_SCALE = 0.05958443135023117  # 1 / the root mean square of the frequent words' lengths, for sums of pieces
 
 
@@ -56,8 +57,7 @@ class WordLlama:
 
     def lookup(self, words: Sequence[str]) -> Floats:
         """One row per word: (words, 256)."""
-        readable = [_readable(word[:MAX_WORD_CHARACTERS]) for word in words]
-        pieces = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(readable, add_special_tokens=False)]
+        pieces = self._pieces(words)
         lengths = np.array([len(ids) for ids in pieces], np.int64)
         weights = np.ones(lengths.sum(), np.float32)
         if self.pieces == "mean":
@@ -65,6 +65,21 @@ class WordLlama:
         rows = np.concatenate([np.array(ids, np.int64) for ids in pieces]) if pieces else np.empty(0, np.int64)
         vectors: Floats = weighted_bag(self._table, rows, weights, np.concatenate([[0], np.cumsum(lengths)]))
         return vectors
+
+    @cached_property
+    def _remembered(self) -> dict[str, list[int]]:
+        return {}
+
+    def _pieces(self, words: Sequence[str]) -> list[list[int]]:
+        """The pieces of each word; those of words seen before are remembered, since the tokenizer takes most of the time."""
+        known = self._remembered
+        missing = list({word: None for word in words if word not in known})
+        readable = [_readable(word[:MAX_WORD_CHARACTERS]) for word in missing]
+        encoded = self._tokenizer.encode_batch_fast(readable, add_special_tokens=False) if missing else []
+        fresh = {word: encoding.ids for word, encoding in zip(missing, encoded, strict=True)}
+        if len(known) + len(fresh) <= MOST_REMEMBERED:
+            known.update(fresh)
+        return [fresh[word] if word in fresh else known[word] for word in words]
 
     def lookup_with_frequent(self, words: Sequence[str]) -> tuple[Floats, Floats]:
         """The vectors of the words, and those of the language's most frequent words."""

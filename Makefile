@@ -2,7 +2,7 @@
 # make studio   the example project in a browser: label a handful, watch it learn
 # make test   formatter, linter, types, import direction, tests
 # make test-all   the tests on a local Dask and Ray cluster, in a browser, of the service with PostgreSQL and killed servers, and of the
-#                 core install in a fresh environment
+#                 core install and a plugin in fresh environments
 
 VENV := .venv
 PYTHON ?= python3

@@ -58,8 +58,19 @@ def test_curves_of_several_runs_side_by_side(curve_run: Path, mean_run: Path) ->
     assert sum(row["kept"] for row in own) == 1
     other = [row for row in figure.rows if row["run"] == mean_run.name]
     assert [row["unseen_accuracy"] for row in other] == [line["val_accuracy"] for line in load_history(mean_run)]
-    assert f"The history of {mean_run.name} has no curve episodes" in figure.caption
+    assert "Training and validation: on the training tasks" in figure.caption
+    assert f"{mean_run.name}: mean + ridge" in figure.caption
+    assert "training minus validation at that epoch" in figure.caption
     assert figure.svg.startswith("<svg")
+
+
+def test_every_kind_of_line_is_told_apart_without_colour(curve_run: Path, mean_run: Path) -> None:
+    both = [curves.learning_curve(InspectedRun(run)) for run in (curve_run, mean_run)]
+    drawing = curves.draw([curve for curve in both if curve])
+    lines = [line for axis in drawing.axes for line in axis.get_lines() if not line.get_label().startswith("_")]
+    assert [line.get_label() for line in lines] == [*curves.LINES[True], *curves.LINES[False]]
+    assert len({(line.get_linestyle(), line.get_marker()) for line in lines}) == 4
+    assert [text.get_text() for text in drawing.legends[0].get_texts()] == [*curves.LINES[True], *curves.LINES[False]]
 
 
 def test_a_method_that_learns_nothing_has_no_curve(nearest_run: Path) -> None:

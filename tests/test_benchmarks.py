@@ -12,8 +12,10 @@ import classifier
 import numpy as np
 import pytest
 import unlabelled
-from _peers import EXAMPLES, NAMES, POOL, SETTINGS, Task, fit_in_setting, load_texts, make_task, spoken
+from _peers import EXAMPLES, INDUCTIVE, NAMES, POOL, SETTINGS, TRANSDUCTIVE, Task, fit_in_setting, load_texts, make_task, spoken
 from _tables import ACCURACY, TIMING, Result, difference_table, grid, read_results, section
+
+from handful import FewShotClassifier
 
 ROOT = Path(__file__).parent.parent
 
@@ -38,6 +40,21 @@ def test_unlabelled_texts_are_neither_queries_nor_examples() -> None:
     assert set(few.texts) <= set(most.texts)
     empty = make_task(inputs, 0, 50, 0, 3)
     assert (empty.texts, len(empty.labels), len(empty.classes)) == ([], 0, 30)
+
+
+def test_the_same_number_of_queries_per_class() -> None:
+    inputs = load_texts("demo")
+    task = make_task(inputs, 8, 0, 0, 1, per_class=4)
+    assert np.unique(task.truth, return_counts=True)[1].tolist() == [4] * 30
+    assert np.unique(task.labels, return_counts=True)[1].tolist() == [8] * 30
+    assert len(task.unlabelled) == len(inputs.texts) - 30 * (10 + 4)
+    assert not set(task.queries) & {*task.texts, *task.unlabelled}
+
+
+def test_queries_take_the_place_of_unlabelled_texts() -> None:
+    task = make_task(load_texts("demo"), 1, 40, 0, 1)
+    fitted = fit_in_setting(FewShotClassifier(), task, TRANSDUCTIVE)
+    assert fitted.fitted_.sources.unlabeled == 40  # type: ignore[attr-defined]
 
 
 def test_a_setting_gives_label_words_as_examples_to_other_classifiers() -> None:
@@ -81,7 +98,7 @@ def test_peers_are_compared_and_resumed(
     run(classifier, monkeypatch, *size, "--draws", 1, "--no-timing")
     found = read_results(out)
     assert len({one.key for one in found}) == len(found) == 8
-    assert {one.setting for one in found if one.peer == "words"} == set(SETTINGS)
+    assert {one.setting for one in found if one.peer == "words"} == set(INDUCTIVE)
     assert all(one.accuracy > 0 and one.macro_f1 > 0 and one.fit_seconds == one.texts_per_second == 0 for one in found)
     capsys.readouterr()
     run(classifier, monkeypatch, "--markdown", "--queries", 30, "--out", out)
@@ -91,7 +108,7 @@ def test_peers_are_compared_and_resumed(
 def test_time_is_measured_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(classifier, "RATE_SECONDS", 0.01)
     monkeypatch.setattr(classifier, "AT_ONCE", 10)
-    (found,) = classifier.work(classifier.Job("words", 2, ((POOL, 1, 0),), "demo", 30, 0, TIMING))
+    (found,) = classifier.work(classifier.Job("words", 2, ((POOL, 1, 0),), "demo", 30, kind=TIMING))
     assert min(found.fit_seconds, found.texts_per_second, found.peak_megabytes) > 0
     assert (found.kind, found.accuracy, found.macro_f1) == (TIMING, 0, 0)
 

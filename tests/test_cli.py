@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from conftest import needs_real_data
+from onnx_files import write_encoder
 
 from handful.cli import main
 from handful.data.datasets import find_data
 
 QUICK = ["--way", "3", "--queries", "3", "--episodes", "3", "--validation-episodes", "2", "--epochs", "2", "--quiet"]
+
+SIGNALS = "s, t, t-count, t-softmax, t-ridge, frequency, unevenness and reach"
 
 
 def handful(*arguments: object) -> Result:
@@ -54,10 +57,12 @@ def test_a_method_without_parameters_trains_and_tests_too(tmp_path: Path) -> Non
 
 def test_presets_are_listed_and_every_one_trains(tmp_path: Path, tiny_encoder: str, monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # small problems: threads cost more than they give
+    monkeypatch.setenv("HANDFUL_CACHE", str(tmp_path / "cache"))
     names = [line.split()[0] for line in handful("train", "--list-presets").stdout.splitlines()]
     assert {"our", "cnn-proto", "avg-nn", "idf-rr", "our-without-bilstm"} <= set(names)
     for name in names:
         small = ("--vectors", f"contextual:{tiny_encoder}", "--pretraining-epochs", 1) if name == "p-maml" else ()
+        small = ("--vectors", f"sentence:{write_encoder(tmp_path / 'encoder')}") if name.startswith("sentence-") else small
         result = handful("train", "--preset", name, "--out", tmp_path / name, *QUICK, "--epochs", 1, *small)
         assert result.exit_code == 0, f"{name}: {result.output}"
     result = handful("train", "--preset", "no-such", "--out", tmp_path / "x")
@@ -143,7 +148,10 @@ def test_demo_shows_accuracy_and_shaded_texts(monkeypatch) -> None:
         (("train", "--way", "16"), "15 classes are too few for 16-way"),
         (("train", "--shot", "20"), "fewer than the 21"),
         (("train", "--vectors", "nowhere"), "There are no vectors 'nowhere'"),
-        (("train", "--signals", "q"), "--signals must be some of s, t, frequency, unevenness and reach, not q."),
+        (
+            ("train", "--signals", "q"),
+            f"--signals must be some of {SIGNALS}, not q.",
+        ),
         (("train", "--estimator", "x"), "--estimator must be softmax, ridge or count, not 'x'."),
         (("train", "--split", "nowhere.json"), "There is no file nowhere.json"),
         (("train", "--patience", "0"), "--patience must be at least 1, not 0."),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import tarfile
 import threading
 import zipfile
@@ -345,6 +346,30 @@ def test_check_shows_differences_and_tells_by_its_exit_code(tmp_path: Path, fold
     assert result.exit_code == 0
     assert json.loads(result.stdout)[0] == {"name": "examples", "expected": 62, "found": 62}
     assert handful("datasets", "check", "huffpost").exit_code == 2
+
+
+def test_check_without_a_name_checks_all_and_lists_a_part_as_such(folder: Path, known) -> None:
+    figures = {"examples": 62, "classes": 31, "words": 2, "vocabulary": 3}
+    reuters, _, part = known("reuters", each=2, statistics=figures), known("amazon", each=2), known("amazon-17", each=2)
+    folder.mkdir()
+    (folder / "reuters.json").write_text(rows(reuters))
+    (folder / "amazon.json").write_text(rows(part))
+    known("amazon-17", each=2, statistics=measure(folder / "amazon.json").statistics)
+    result = handful("datasets", "check")
+    assert result.exit_code == 0, result.output
+    found = {line.split()[0]: " ".join(line.split()[1:]) for line in result.stdout.splitlines()}
+    assert found["reuters"] == "62 of 62 31 of 31 as published"
+    assert found["amazon"].endswith("17 of 24 partial")
+    assert found["amazon-17"].endswith("as published")
+    assert found["fewrel"] == "– – not downloaded"
+    listed = [json.loads(line) for line in handful("datasets", "list", "--json").stdout.splitlines()]
+    assert [fact["name"] for fact in listed if fact["partial"]] == ["amazon"]
+    assert re.search(r"amazon +.* partial +/", handful("datasets", "list").stdout)
+    known("reuters", each=2, statistics={**figures, "words": 3, "vocabulary": 4})
+    result = handful("datasets", "check", "--json")
+    assert result.exit_code == 1
+    outcomes = {line["name"]: line["outcome"] for line in map(json.loads, result.stdout.splitlines())}
+    assert outcomes["reuters"] == "differs in words and vocabulary"
 
 
 def test_the_command_line_lists_gets_and_takes_a_folder(tmp_path: Path, folder: Path, known) -> None:

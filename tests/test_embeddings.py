@@ -46,6 +46,25 @@ def test_text_files_in_every_wrapping(tmp_path: Path, ending: str, text: str) ->
     np.testing.assert_allclose(rows * scale, [ROWS["cat"], [0, 0, 0], ROWS["née"]], rtol=1e-5)
 
 
+def test_without_rescaling_a_raw_table_is_the_file_itself(tmp_path: Path) -> None:
+    path = write(tmp_path / "table.txt", GLOVE)
+    rows = load_vectors(f"{path}:raw", rescaled=False).lookup(["cat", "unheard", "née"])
+    np.testing.assert_allclose(rows, [ROWS["cat"], [0, 0, 0], ROWS["née"]], rtol=1e-6)
+    own = load_vectors("wordllama:raw", rescaled=False).lookup(["the", "grandma"])
+    scaled = load_vectors("wordllama").lookup(["the", "grandma"])
+    assert np.linalg.norm(own, axis=1).max() > 2 * np.linalg.norm(scaled, axis=1).max()
+    np.testing.assert_allclose(own / np.linalg.norm(own), scaled / np.linalg.norm(scaled), rtol=1e-5)
+
+
+def test_a_file_in_the_cache_folder_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDFUL_CACHE", str(tmp_path))
+    (tmp_path / "vectors").mkdir()
+    write(tmp_path / "vectors" / "table.txt", GLOVE)
+    assert load_vectors("wordllama+table.txt:unit").dim == 259
+    with pytest.raises(DataError, match="There are no vectors 'other"):
+        load_vectors("other.txt")
+
+
 def test_npz(tmp_path: Path) -> None:
     np.savez(tmp_path / "table.npz", words=np.array(list(ROWS)), vectors=np.array(list(ROWS.values()), np.float16))
     rows = load_vectors(f"{tmp_path / 'table.npz'}:unit").lookup(["cat", "x"])
@@ -126,8 +145,11 @@ def test_words_without_a_vector_are_neither_counted_nor_attended_to(tmp_path: Pa
 def test_a_model_says_how_long_its_vectors_are(demo: ExperimentData) -> None:
     longer = load_experiment_data(RunSettings(model=ModelSettings(vectors=VectorSettings(length=10))))
     np.testing.assert_allclose(longer.texts.table, 10 * demo.texts.table, rtol=1e-6)
-    with pytest.raises(SettingError, match="--length must be above 0, not 0"):
-        VectorSettings(length=0)
+    own = load_experiment_data(RunSettings(model=ModelSettings(vectors=VectorSettings(length=0))))
+    words = demo.corpus.vocabulary.words
+    np.testing.assert_array_equal(own.texts.table, load_vectors("wordllama", rescaled=False).lookup(words))
+    with pytest.raises(SettingError, match="--length must be at least 0, not -1"):
+        VectorSettings(length=-1)
 
 
 def test_the_scale_of_a_packaged_table_is_the_one_that_would_be_computed() -> None:

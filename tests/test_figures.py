@@ -27,14 +27,15 @@ def make_figure(alt: str = "Two bars.", title: str = "cost: $5 & $6 <b>") -> Fig
 
 def test_files_hold_the_picture_and_its_numbers(tmp_path):
     paths = make_figure().save(tmp_path / "new")
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["bars.csv", "bars.png", "bars.svg"]
-    assert [path.suffix for path in paths] == [".svg", ".png", ".csv"]
-    rows = list(csv.DictReader(io.StringIO(paths[2].read_text("utf-8"))))
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["bars.csv", "bars.pdf", "bars.png", "bars.svg"]
+    assert [path.suffix for path in paths] == [".svg", ".pdf", ".png", ".csv"]
+    rows = list(csv.DictReader(io.StringIO(paths[3].read_text("utf-8"))))
     assert rows == [
         {"name": "first", "value": "0.25", "more": ""},
         {"name": "se,cond", "value": "1.5", "more": "3"},
     ]
-    assert paths[1].read_bytes().startswith(b"\x89PNG")
+    assert paths[1].read_bytes().startswith(b"%PDF")
+    assert paths[2].read_bytes().startswith(b"\x89PNG")
     assert fromstring(paths[0].read_bytes()).tag == "{http://www.w3.org/2000/svg}svg"
 
 
@@ -42,6 +43,7 @@ def test_the_same_figure_has_the_same_bytes():
     first, second = make_figure(), make_figure()
     assert first.svg == second.svg
     assert first.png == second.png
+    assert first.pdf == second.pdf
 
 
 def test_ink_follows_the_scheme_of_the_reader():

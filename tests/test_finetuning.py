@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -33,10 +34,19 @@ def test_a_cap_that_is_reached_is_reported(random_corpus, random_table, sampler)
         model.logits(prepared)
 
 
-def test_pre_training_learns_the_training_classes(demo) -> None:
+@pytest.mark.parametrize("pretraining_head", ["cosine", "perceptron"])
+def test_pre_training_learns_the_training_classes(demo, pretraining_head: str) -> None:
     """On real messages: after two short epochs it tells fifteen classes apart far better than chance."""
-    settings = replace(SETTINGS, finetune=FinetuneSettings(classes=30))
+    outputs = tuple(demo.dataset.split.train)
+    settings = replace(SETTINGS, finetune=FinetuneSettings(30, outputs, pretraining_head))
     train, val = (demo.sampler(part, EpisodeSpec(5, 1, 8), 0) for part in ("train", "val"))
     quick = TrainingSettings(episodes=60, tasks=3, validation_episodes=2, epochs=2)
     _, history = meta_train(FewShotModel.initial(settings, 256), demo.texts, train, val, quick, quiet=True)
-    assert history[-1]["train_accuracy"] > 0.4  # chance is 1 in 30
+    assert history[-1]["train_accuracy"] > 0.4  # chance is 1 in 15
+
+
+def test_pre_training_predicts_only_its_outputs(random_corpus, random_table, sampler) -> None:
+    """Texts of a class that is not among them have no target, and no class has a direction in vain."""
+    model = FewShotModel.initial(replace(SETTINGS, finetune=FinetuneSettings(8, (1, 6))), 16)
+    assert model.parameters["head.directions"].shape[0] == 2
+    assert model.head.class_targets(np.array([6, 1, 3])).tolist() == [[0, 1], [1, 0], [0, 0]]

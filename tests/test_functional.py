@@ -20,6 +20,7 @@ from handful.utils.functional import (
     segment_softmax,
     segment_sum,
     softmax,
+    squared_error,
     squash,
     weighted_bag,
 )
@@ -72,6 +73,12 @@ def test_cross_entropy_and_entropy(kind) -> None:
     expected = torch.nn.functional.cross_entropy(torch.from_numpy(logits), torch.from_numpy(labels))
     assert float(cross_entropy(kind(logits), kind(one_hot(labels, 3)))) == pytest.approx(float(expected), rel=1e-5)
     assert np.asarray(entropy(kind(np.array([[1, 0], [0.5, 0.5]])))).tolist() == pytest.approx([0, np.log(2)])
+
+
+@KINDS
+def test_squared_error_of_sigmoids(kind) -> None:
+    logits, labels = np.array([[500.0, -500.0], [0.0, np.log(3)]]), np.array([[1.0, 0.0], [0.0, 1.0]])
+    assert float(squared_error(kind(logits), kind(labels))) == pytest.approx((0 + 0.5**2 + 0.25**2) / 2)
 
 
 def test_gradients_agree_with_finite_differences() -> None:

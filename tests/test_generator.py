@@ -235,7 +235,7 @@ def test_it_beats_frequency_weights_on_validation_classes(shot: int) -> None:
 
 
 def test_signals_are_named_in_errors() -> None:
-    with pytest.raises(SettingError, match="s, t, frequency, unevenness and reach"):
+    with pytest.raises(SettingError, match="s, t, t-count, t-softmax, t-ridge, frequency, unevenness and reach"):
         AttentionSettings(signals=("q",))
 
 

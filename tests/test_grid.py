@@ -33,7 +33,16 @@ def tiny_cell(preset: str = "our", **options: object) -> Cell:
 
 
 @pytest.mark.parametrize(
-    "options", [{"length": 10.0}, {"word_frequencies": "background"}, {"max_words": 3}, {"vectors": "minilm"}], ids=str
+    "options",
+    [
+        {"length": 10.0},
+        {"length": 0.0},
+        {"word_frequencies": "background"},
+        {"max_words": 3},
+        {"min_count": 5},
+        {"vectors": "minilm"},
+    ],
+    ids=str,
 )
 def test_cells_share_data_only_if_it_is_the_same(options: dict[str, object]) -> None:
     """What a cell gets from the cache is what it would have loaded."""
@@ -91,6 +100,14 @@ def test_shipped_grids_are_sound(name: str) -> None:
     assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)  # the first seed of everything first
 
 
+def test_a_method_as_in_the_paper_is_compared_with_a_reference_as_in_the_paper() -> None:
+    cells = {preset: Cell("reuters", 1, "wordllama", preset, reference="idf-rr") for preset in ("our", "our-paper")}
+    assert cells["our"].rival.preset == "idf-rr"
+    assert cells["our-paper"].rival.preset == "idf-rr-paper"
+    assert cells["our-paper"].rival.rival is None
+    assert Cell("reuters", 1, "wordllama", "idf-rr-paper", reference="idf-rr").rival is None
+
+
 def test_the_method_and_the_simple_rivals_come_first() -> None:
     heads = [cell.preset.split("-")[-1] for cell in load_cells("main", Selection(seeds=(0,)))]
     assert max(heads.index(head) for head in ("our", "rr", "proto", "nn")) < min(heads.index(head) for head in ("maml", "ft"))
@@ -128,6 +145,20 @@ def test_a_preset_that_names_vectors_keeps_them(monkeypatch) -> None:
 
     monkeypatch.setattr(grid, "load_preset", lambda name: {"representation": "mean", "head": "ridge", "vectors": "minilm"})
     assert Cell("demo", 1, "wordllama", "any").settings.model.vectors.names == "minilm"
+
+
+def test_an_encoder_of_the_grid_replaces_that_of_a_preset() -> None:
+    cells = load_cells("after_2020", Selection(vectors=("sentence:multilingual",), seeds=(0,)))
+    names = {cell.settings.model.vectors.names for cell in cells if cell.preset.startswith("sentence")}
+    assert names == {"sentence:multilingual"}
+
+
+def test_options_of_episodes_are_part_of_a_cell_only_if_set() -> None:
+    plain = Cell("demo", 1, "wordllama", "our")
+    named = replace(plain, options=(("class_names", True),), reference="idf-rr")
+    assert "class_names" not in plain.key
+    assert named.key != plain.key
+    assert named.rival.options == ()  # not every method can use names
 
 
 @pytest.mark.parametrize(

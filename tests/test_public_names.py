@@ -10,37 +10,6 @@ from pathlib import Path
 import handful
 
 HEAVY = ("torch", "numba", "transformers", "sklearn", "scipy", "handful.meta", "handful.bench", "handful.analysis")
-OUTSIDE = """
-import numpy as np
-
-from handful import EpisodeSpec, Explanation, FewShotClassifier, RunSettings, Score, evaluate_run, load_vectors
-
-classifier: FewShotClassifier = FewShotClassifier(max_words=100).fit(["a b", "c d"], ["x", "y"])
-explanation: Explanation = classifier.explain("a")
-strongest: float = explanation.words[0].attention
-settings = RunSettings(episode=EpisodeSpec(way=3))
-shot: int = settings.episode.shot
-dimensions: int = load_vectors("wordllama").dim
-classifier.save("folder")
-
-
-def accuracy(run: Score) -> float:
-    return run.mean
-
-
-WRONG
-"""
-
-
-def test_a_type_checker_knows_the_public_names(tmp_path: Path) -> None:
-    script = tmp_path / "outside.py"
-    script.write_text(OUTSIDE.replace("WRONG", ""))
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout
-    script.write_text(OUTSIDE.replace("WRONG", 'FewShotClassifier(max_words="many")'))
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert "incompatible type" in done.stdout
 
 
 def test_the_names_for_type_checkers_are_those_at_run_time() -> None:

@@ -110,7 +110,7 @@ def test_a_saved_model_may_not_name_a_folder(fitted: FewShotClassifier, tmp_path
 
     fitted.save(tmp_path / "m")
     change_facts(tmp_path / "m", name="/etc", named=True)
-    with pytest.raises(ModelError, match="there is no encoder '/etc'"):
+    with pytest.raises(ModelError, match="with the encoder '/etc', but there is no encoder of this name: install the package"):
         FewShotClassifier.load(tmp_path / "m")
 
 

@@ -24,7 +24,7 @@ from handful.models.settings import AttentionSettings, MamlSettings, VectorSetti
 from handful.utils.settings import flat_settings, settings_from_dict, settings_from_flat, settings_to_dict, settings_to_flat
 
 RESULTS = Path(__file__).parent.parent / "results"
-NOT_OPTIONS = {"rarity", "classes"}  # settings for Python alone
+NOT_OPTIONS = {"rarity", "classes", "outputs"}  # settings for Python alone
 
 
 # Flat and nested
@@ -97,9 +97,9 @@ def test_help_shows_choices_and_defaults() -> None:
     for words in (
         "--word-frequencies TEXT",
         "source or background",
-        "some of s, t, frequency, unevenness and reach",
+        "some of s, t, t-count, t-softmax, t-ridge, frequency, unevenness and reach",
         "[default: s,t]",
-        "mean, idf, cnn, lstm, cls or attention. [default: attention]",
+        "mean, idf, sif, cnn, lstm, cls, attention or sentence. [default: attention]",
         "--max-words INTEGER Number of words to keep of each text. [default: 500]",
         "--train-vectors Fine-tune",
     ):

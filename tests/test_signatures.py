@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import needs_real_data
@@ -18,12 +20,14 @@ from handful.models.signatures import (
     general_importance,
     inverse_document_frequency,
     mean_vectors,
+    measure_signals,
     softmax_weights,
+    variation,
 )
 from handful.utils.functional import one_hot, softmax
 
 ALL_T = [
-    SignatureSettings(estimator="softmax", measure="entropy", penalty=0.001),
+    SignatureSettings(estimator="softmax", measure="entropy", penalty=0.03),
     SignatureSettings(estimator="ridge", measure="entropy", penalty=0.01),
     SignatureSettings(estimator="ridge", measure="max"),
     SignatureSettings(estimator="count", measure="entropy"),
@@ -92,18 +96,56 @@ def test_the_softmax_classifier_minimises_its_loss() -> None:
     """Run to the end, the gradient of cross-entropy + penalty · |W|² vanishes."""
     rng = np.random.default_rng(0)
     vectors, targets = rng.normal(size=(6, 10)).astype("f"), one_hot(np.array([0, 1, 2, 0, 1, 2]), 3)
-    weights = softmax_weights(vectors, targets, 0.05, 1e-4, "relative")
+    weights = softmax_weights(vectors, targets, 0.05, 1e-4, "absolute")
     gradient = vectors.T @ (softmax(vectors @ weights) - targets) / 6 + 2 * 0.05 * weights
     assert np.linalg.norm(gradient) < 1e-4
 
 
 def test_the_papers_absolute_rule_can_leave_t_constant() -> None:
-    """With unit-length vectors the first gradient is below 0.1 already: nothing is learned. The relative rule learns."""
+    """With short vectors the first gradient is below 0.1 already: nothing is learned. The relative rule learns."""
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(5, 200)).astype("f") / 200**0.5 / 10
     targets = one_hot(np.arange(5), 5)
     assert not softmax_weights(vectors, targets, 1e-3, 0.1, "absolute").any()
     assert softmax_weights(vectors, targets, 1e-3, 0.1, "relative").any()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 7.0, 300.0])
+def test_the_relative_rule_does_not_depend_on_the_scale_of_the_vectors(
+    scale: float, sampler: EpisodeSampler, random_corpus, random_table
+) -> None:
+    episode = sampler[0]
+    chosen = SignatureSettings(estimator="softmax")
+
+    def t_of(table: np.ndarray) -> np.ndarray:
+        texts = random_corpus.texts(table)
+        return class_importance(texts.select(episode.support), episode.support_labels, 3, texts, chosen)
+
+    first = t_of(random_table)
+    assert variation(first) > 0.1
+    np.testing.assert_allclose(t_of(random_table * np.float32(scale)), first, rtol=2e-3)
+
+
+def test_support_texts_that_are_all_the_same_give_a_constant_t() -> None:
+    corpus = make_corpus([["a"], ["a"]], ["x", "y"])
+    texts = corpus.texts(np.eye(1, dtype=np.float32))
+    t = class_importance(texts, np.array([0, 1]), 2, texts, SignatureSettings(estimator="softmax"))
+    assert t.tolist() == pytest.approx([1 / np.log(2)] * 2)
+    assert variation(t) == 0
+
+
+def test_several_estimators_of_t_are_several_signals(sampler: EpisodeSampler, random_corpus, random_table) -> None:
+    """Each is what t would be with this estimator; settings for t that they cannot have do not matter."""
+    texts, episode = random_corpus.texts(random_table), sampler[0]
+    support = texts.select(episode.support)
+    given = (support, episode.support_labels, 3)
+    chosen = SignatureSettings(estimator="ridge", measure="entropy", penalty=0.05)
+    names = ("t-count", "t-softmax", "t", "t-ridge")
+    columns = measure_signals(names, *given, episode.pool, episode.training, texts, chosen).T
+    alone = [("count", "entropy"), ("softmax", "entropy"), ("ridge", "entropy"), ("ridge", "max")]
+    for column, (estimator, measure) in zip(columns, alone, strict=True):
+        expected = class_importance(*given, texts, replace(chosen, estimator=estimator, measure=measure))
+        np.testing.assert_array_equal(column, expected)
 
 
 @needs_real_data

@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from handful.bench.after_2020 import AFTER_2020, after_2020_sections
 from handful.bench.grid import Cell, whole_of
 from handful.bench.results import CellResult, result_line
 from handful.bench.sections import rank_correlation, render_tables, sections_of
 from handful.bench.tables import LAYOUTS, MAIN, Column, make_tables, paper_figures
 from handful.cli import main
 from handful.errors import SettingError
+from handful.utils.files import read_json
+from handful.utils.paths import resource
 
 
 def measured(
@@ -29,6 +32,8 @@ def measured(
         "seconds": 9.0,
         "resumed_from_epoch": 0,
         "peak_memory_mb": 1.0,
+        "auroc": None,
+        "signal_variation": {},
     }
     pair = {"reference": None, "over_reference": None, "over_reference_ci95": None}
     rest = {**blank, **pair, "settings": cell.portable_settings, "versions": {}, "vectors": cell.vectors, **more}
@@ -75,8 +80,8 @@ def test_a_cell_shows_measured_paper_and_difference() -> None:
     rows = rows_of(render_tables(make_tables(results, "main")))
     place = rows["method"].index("reuters 1-shot")
     paper = paper_figures("fasttext")["our", "reuters", 1, False].accuracy
-    assert rows["our"][place] == f"81.0 ± 1.4 ({paper:.1f}, {81 - paper:+.1f})"
-    assert rows["avg-rr"][place].startswith("50.0 ± 1.0 (63.4, ")  # one seed: the interval over episodes
+    assert rows["our"][place] == f"81.0 ± 0.7, σ 1.4 ({paper:.1f}, {81 - paper:+.1f})"
+    assert rows["avg-rr"][place].startswith("50.0 ± 1.0 (63.4, ")  # one seed: no deviation over seeds
     assert rows["cnn-rr"][place] == "(71.4)"
 
 
@@ -110,6 +115,33 @@ def test_the_order_of_methods_is_compared() -> None:
     turned = [replace(result, accuracy=1 - result.accuracy) for result in results]
     assert {tuple(row[1:]) for row in sections_of(make_tables(turned, "main")[0])[-1].rows} == {("-1.00", "13")}
     assert rank_correlation([1, 2, 3, 4], [2, 1, 4, 3]) == pytest.approx(0.6)
+
+
+def test_the_order_of_a_few_methods_is_not_compared() -> None:
+    """Three methods are in the paper's order once in six times by chance."""
+    few, many = (
+        render_tables(make_tables([result for result in as_measured() if result.preset in presets], "main"))
+        for presets in (MAIN[-5:], MAIN[-6:])
+    )
+    assert "Spearman" not in few
+    assert "Spearman" in many
+
+
+def test_the_method_as_in_the_paper_is_next_to_ours_and_says_how_much_t_varies() -> None:
+    results = [
+        measured("our", accuracy=0.84),
+        measured("our-paper", accuracy=0.80, signal_variation={"t": 0.031}),
+        measured("our-paper", seed=1, accuracy=0.81, signal_variation={"t": 0.042}),
+    ]
+    tables = make_tables(results)
+    assert [table.name for table in tables] == ["main", "to_the_letter"]
+    text = render_tables(tables[1:])
+    rows = rows_of(text)
+    place = rows["method"].index("reuters 1-shot")
+    assert set(rows) == {"method", "---", "our", "our-paper"}
+    assert rows["our-paper"][place] == "80.5 ± 0.7, σ 0.7 (81.8, -1.3)"
+    assert "our-paper: t deviates by 0.031 to 0.042 of its mean." in text
+    assert "Spearman" not in text
 
 
 def test_gains_are_paired_and_stand_beside_the_papers() -> None:
@@ -217,3 +249,52 @@ def test_formats(tmp_path: Path) -> None:
 def test_results_that_are_missing_are_an_error(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["table", str(tmp_path / "nowhere.jsonl")])
     assert (result.exit_code, "nowhere.jsonl" in result.stderr) == (2, True)
+
+
+# After 2020
+
+
+def sentence(preset: str, accuracy: float, **more: object) -> CellResult:
+    return measured(preset, "huffpost", accuracy=accuracy, vectors="sentence:bge-small", **more)
+
+
+def test_later_methods_stand_next_to_published_figures_with_their_sources() -> None:
+    names = {"class_names": True}
+    results = [
+        measured("our", "huffpost", accuracy=0.43),
+        sentence("sentence-nn", 0.4),
+        sentence("sentence-nn", 0.42, seed=1),
+        sentence("sentence-rr", 0.6, options=names),
+        sentence("sentence-soft-kmeans", 0.5),
+        sentence("sentence-proto", 0.3, options={"unbalanced": True}),
+        sentence("sentence-lda", 0.45, options={"none_share": 0.3}, auroc=0.71),
+    ]
+    main_part, unbalanced, strange = after_2020_sections(results)
+    assert [row[0] for row in main_part.rows] == ["our", "sentence-nn", "sentence-rr", "sentence-soft-kmeans", "our", "TART"]
+    marks = {row[0]: row[2:5] for row in main_part.rows}
+    assert marks["sentence-nn"] == ["no", "no", "41.0 ± 0.7, σ 1.4"]
+    assert marks["sentence-rr"] == ["no", "yes", "60.0 ± 1.0"]
+    assert marks["sentence-soft-kmeans"] == ["yes (transductive)", "no", "50.0 ± 1.0"]  # which its preset says
+    assert marks["TART"] == ["no", "no", "46.9"]
+    assert all(row[-1] for row in main_part.rows)  # the source
+    assert any("20 Newsgroups and Amazon" in note for note in main_part.notes)
+    assert [row[0] for row in unbalanced.rows] == ["sentence-proto"]
+    assert strange.rows[0][4] == "45.0 ± 1.0; 0.710"
+
+
+def test_the_later_table_is_printed_if_there_is_something_for_it(tmp_path: Path) -> None:
+    assert after_2020_sections([measured("our", "huffpost"), measured("cnn-rr", "huffpost")]) == []
+    path = tmp_path / "results.jsonl"
+    path.write_text(result_line(sentence("sentence-nn", 0.4)))
+    printed = CliRunner().invoke(main, ["table", str(path)]).stdout
+    assert printed.startswith("**After 2020**")
+    assert "nothing measured" not in printed
+    asked = CliRunner().invoke(main, ["table", str(path), "--table", AFTER_2020, "--format", "csv"]).stdout
+    assert [row["method"] for row in csv.DictReader(io.StringIO(asked))] == ["sentence-nn", "our", "TART"]
+
+
+def test_the_published_figures_are_on_the_classes_of_the_paper() -> None:
+    """Only these data sets are in the table: see the notes below it."""
+    for figure in read_json(resource("after_2020.json"))["figures"]:
+        assert set(figure["accuracy"]) <= {"huffpost 1-shot", "huffpost 5-shot", "reuters 1-shot", "reuters 5-shot"}
+        assert figure["source"]

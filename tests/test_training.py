@@ -1,29 +1,80 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 from handful.data.episodes import EpisodeSampler, EpisodeSpec
-from handful.errors import SettingError, TrainingError
+from handful.errors import HandfulWarning, SettingError, TrainingError
 from handful.meta.checkpoints import save_checkpoint
 from handful.meta.demo import TRAINING, run_demo, shaded_queries
 from handful.meta.evaluation import Score, paired_difference
-from handful.meta.experiment import RunSettings, train_run
+from handful.meta.experiment import RunSettings, load_experiment_data, load_run, recorded_variation, train_run
 from handful.meta.training import TrainingSettings, initial_state, meta_train
 from handful.models.few_shot import FewShotModel
-from handful.models.settings import ModelSettings
+from handful.models.settings import ModelSettings, SignatureSettings, VectorSettings
 
 QUICK = TrainingSettings(episodes=4, validation_episodes=3, epochs=4)
 SETTINGS = RunSettings(episode=EpisodeSpec(3, 1, 3), training=QUICK)
+
+
+def trained_config(folder: Path, model: ModelSettings, data: str = "demo") -> dict[str, Any]:
+    train_run(replace(SETTINGS, data=data, model=model, training=replace(QUICK, epochs=1)), folder, quiet=True)
+    return json.loads((folder / "config.json").read_text())
+
+
+def test_a_constant_t_is_reported_and_recorded(tmp_path: Path) -> None:
+    """With vectors of length 1, the paper's rule stops before the first step."""
+    letter = ModelSettings(signature=SignatureSettings(estimator="softmax", stop="absolute"))
+    with pytest.warns(HandfulWarning, match="The signal t is nearly constant .* 0.00% of its mean"):
+        config = trained_config(tmp_path / "constant", letter)
+    assert config["signal_variation"] == {"t": pytest.approx(0, abs=1e-6)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HandfulWarning)
+        own_lengths = replace(letter, vectors=VectorSettings("wordllama:raw", length=0.0))
+        assert trained_config(tmp_path / "own", own_lengths)["signal_variation"]["t"] > 0.05
+        assert trained_config(tmp_path / "counts", ModelSettings())["signal_variation"]["t"] > 0.05
+    assert recorded_variation(tmp_path / "counts")["t"] > 0.05
+    assert load_run(tmp_path / "own").settings.model == replace(own_lengths, positions=False)
+    assert trained_config(tmp_path / "mean", ModelSettings("mean"))["signal_variation"] == {}
+
+
+def test_positions_are_used_if_the_data_has_them(tmp_path: Path) -> None:
+    row = '{"text": ["%s", "plays", "for", "team", "%d"], "label": "%s", "head": [0, 0], "tail": [3, 4]}'
+    labels = "abcdefghi"
+    (tmp_path / "r.jsonl").write_text("\n".join(row % (label, i, label) for label in labels for i in range(4)))
+    split = {"train": labels[:3], "val": labels[3:6], "test": labels[6:]}
+    (tmp_path / "r.split.json").write_text(json.dumps({part: list(names) for part, names in split.items()}))
+    data = str(tmp_path / "r.jsonl")
+    used = {
+        name: trained_config(tmp_path / name, model, data)["model"]["positions"]
+        for name, model in {
+            "attention": ModelSettings(),
+            "cnn": ModelSettings("cnn"),
+            "mean": ModelSettings("mean"),
+            "refused": ModelSettings(positions=False),
+        }.items()
+    }
+    assert used == {"attention": True, "cnn": True, "mean": False, "refused": False}
+
+
+def test_rare_words_are_dropped_and_counted_over_all_classes() -> None:
+    few = load_experiment_data(RunSettings(model=ModelSettings(min_count=5)))
+    whole = load_experiment_data(RunSettings())
+    counts = np.bincount(whole.corpus.ids, minlength=len(whole.corpus.vocabulary))
+    assert len(few.corpus.ids) == counts[counts >= 5].sum() < counts.sum()
+    assert np.bincount(few.corpus.ids).max() == counts.max()
 
 
 def train_quickly(texts, sampler, settings=QUICK, **options):

@@ -19,6 +19,7 @@ class Analysis:
     about: str  # one line
     figures: Callable[[InspectedRun], list[Figure]]
     needs: str = "any run"
+    also: tuple[str, ...] = ()  # names of its figures that differ from its own
 
 
 ANALYSES: dict[str, Analysis] = {
@@ -36,17 +37,28 @@ ANALYSES: dict[str, Analysis] = {
         attention.importance,
         "other runs (--against), such as cnn-proto with --data huffpost, and with --split fifty-seen",
     ),
-    "words": Analysis("The words of each class, by local mutual information.", words.figures),
+    "words": Analysis("The words of each class, by local mutual information.", words.figures, also=("words-map",)),
     "mismatch": Analysis("Words of the training classes that test classes lack, and the reverse.", mismatch.figures),
-    "space": Analysis("The queries of a task as points, for four weightings of words.", space.figures, "a run of attention"),
-    "curves": Analysis(
-        "Accuracy on seen and unseen classes, by epoch.", curves.figures, "a trained run, best with --curve-episodes 50"
+    "space": Analysis(
+        "The queries of a task as points, for four weightings of words.",
+        space.figures,
+        "a run of attention",
+        ("embedding-space",),
     ),
-    "oracle": Analysis("How close the attention comes to an oracle's.", oracle.figures, "a run of attention"),
+    "curves": Analysis(
+        "Accuracy on seen and unseen classes, by epoch.",
+        curves.figures,
+        "a trained run, best with --curve-episodes 50",
+        ("learning-curves",),
+    ),
+    "oracle": Analysis(
+        "How close the attention comes to an oracle's.", oracle.figures, "a run of attention", ("oracle-attention",)
+    ),
     "supervised": Analysis(
         "A few labelled texts compared with a network trained on many.",
         supervised.figures,
         "a run of attention, and one with the other shot (--against)",
+        ("few-shot-against-supervised",),
     ),
     "perplexity": Analysis(
         "How well pre-training predicts words of seen and unseen classes.", perplexity.figures, "a run of --preset p-maml"

@@ -14,7 +14,6 @@ from ..models.few_shot import Task
 from ..models.representations import WeightedBag
 from ..models.signatures import class_importance, general_importance
 from ..utils.functional import Floats, Ints, softmax
-from ..utils.terminal import console
 from .figures import Figure
 from .inspected_run import InspectedRun, NotApplicableError
 from .shaded_texts import Shaded, ShadedTable, Weights
@@ -140,11 +139,6 @@ def attention_table(inspected: InspectedRun, number: int = QUERIES) -> ShadedTab
         cells = [reader.shaded(document, measure(document)) for measure in (reader.s, reader.t, reader.attention)]
         rows.append((name, cells))
     return ShadedTable("class", (S, T, OURS), rows)
-
-
-def print_attention(inspected: InspectedRun, number: int = QUERIES) -> None:
-    """The same on the terminal."""
-    console().print(attention_table(inspected, number).terminal())
 
 
 def figures(inspected: InspectedRun) -> list[Figure]:

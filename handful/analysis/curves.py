@@ -11,12 +11,23 @@ import numpy as np
 from ..meta.checkpoints import load_history
 from ..meta.training import validation_objective
 from ..utils.wording import counted
-from .figures import COLOURS, DASHES, INK, Figure, panels
+from .figures import COLOURS, DASHES, INK, MARKERS, Figure, panels
 from .inspected_run import InspectedRun, NotApplicableError
 from .weighting import data_title
 
 EPISODES = 50  # of each kind, in the paper
 ACROSS = 2  # panels side by side
+LINES = {  # whether a run has curve episodes: the names of its two lines
+    True: ("seen classes (training)", "unseen classes (test)"),
+    False: ("training episodes", "validation episodes"),
+}
+LOOKS: dict[str, dict[str, Any]] = {  # cues besides the name and the colour: dashes, and markers where tasks are trained on
+    LINES[True][0]: {"color": COLOURS[0], "linestyle": DASHES[0]},
+    LINES[True][1]: {"color": COLOURS[3], "linestyle": DASHES[1]},
+    LINES[False][0]: {"color": COLOURS[2], "linestyle": DASHES[0], "marker": MARKERS[0]},
+    LINES[False][1]: {"color": COLOURS[4], "linestyle": DASHES[1], "marker": MARKERS[1]},
+}
+MARKED = 0.12  # from marker to marker, as a share of a panel's diagonal
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,11 @@ class Curve:
     unseen: tuple[float, ...]
     best_epoch: int  # whose model was kept
     episodes: int  # of each kind; 0 if the history has no curves, and training and validation accuracies are used instead
+
+    @property
+    def lines(self) -> dict[str, tuple[float, ...]]:
+        """The two lines, by what they were measured on."""
+        return dict(zip(LINES[bool(self.episodes)], (self.seen, self.unseen), strict=True))
 
     @property
     def gap(self) -> float:
@@ -89,32 +105,35 @@ def figures(inspected: InspectedRun) -> list[Figure]:
         for epoch, (seen, unseen) in enumerate(zip(curve.seen, curve.unseen, strict=True), 1)
     ]
     alt = "Line charts of accuracy by epoch. " + " ".join(
-        f"{curve.method} on {curve.data}, {curve.shot} shot: after {counted(len(curve.seen), 'epoch')} {curve.seen[-1]:.1%} on "
-        f"seen and {curve.unseen[-1]:.1%} on unseen classes."
+        f"{curve.method} on {curve.data}, {curve.shot} shot: after {counted(len(curve.seen), 'epoch')} "
+        + " and ".join(f"{values[-1]:.1%} on {name}" for name, values in curve.lines.items())
+        + "."
         for curve in curves
     )
-    title = "Learning curves: seen and unseen classes"
+    seen = any(curve.episodes for curve in curves)
+    title = f"Learning curves: {'seen and unseen classes' if seen else 'training and validation'}"
     return [Figure("learning-curves", title, " ".join(_sentences(curves)), alt, rows, lambda: draw(curves))]
 
 
 def _sentences(curves: Sequence[Curve]) -> Iterator[str]:
-    yield (
-        "Accuracy after each epoch of training, on tasks of classes that the model is trained on (seen) and of classes that "
-        "it never sees in training (unseen). Where the line of the seen classes pulls ahead, the model learns something that "
-        "does not carry over to new classes. The dotted vertical line marks the epoch whose model is kept, chosen on "
-        "validation classes, which are in neither group."
-    )
+    yield "Accuracy by epoch of training. The dotted vertical line marks the epoch whose model is kept."
+    if any(curve.episodes for curve in curves):
+        yield (
+            "Seen and unseen: after each epoch, on tasks of classes that the model is trained on, and of classes that it never "
+            "sees in training. Where the line of the seen classes pulls ahead, the model learns something that does not carry "
+            "over to new classes. The epoch is chosen on validation classes, which are in neither group."
+        )
+    if not all(curve.episodes for curve in curves):
+        yield (
+            "Training and validation: on the training tasks, each before the model learned from it and with dropout, and on "
+            "tasks of validation classes, which choose the epoch. A run has these two lines if it recorded no accuracy on seen "
+            f"and unseen classes (handful train --curve-episodes {EPISODES})."
+        )
     for curve in curves:
         shape = f"{curve.data}, {curve.way} classes, {counted(curve.shot, 'labelled text')} per class, vectors {curve.vectors}"
         on = f" ({curve.episodes} tasks of each kind, always the same)" if curve.episodes else ""
-        yield f"{curve.run}: {curve.method} on {shape}{on}; seen minus unseen at that epoch: {100 * curve.gap:.1f} points."
-    without = [curve.run for curve in curves if not curve.episodes]
-    if without:
-        yield (
-            f"The history of {', '.join(without)} has no curve episodes (handful train --curve-episodes {EPISODES}): seen is "
-            "the accuracy on the training tasks, each before the model learned from it and with dropout; unseen is the "
-            "accuracy on validation classes, which decide when to stop."
-        )
+        names = "seen minus unseen" if curve.episodes else "training minus validation"
+        yield f"{curve.run}: {curve.method} on {shape}{on}; {names} at that epoch: {100 * curve.gap:.1f} points."
     if any(curve.episodes != EPISODES for curve in curves):
         yield f"The paper uses {EPISODES} tasks each of training and of test classes."
     yield "The paper uses fastText word vectors."
@@ -127,19 +146,19 @@ def draw(curves: Sequence[Curve]) -> Any:
     drawing, axes = panels(7.2, 0.8 + 2.8 * down, down, across, sharey=True, squeeze=False)
     for axis, curve in zip(axes.flat, curves, strict=False):
         epochs = np.arange(1, len(curve.seen) + 1)
-        mark = {"marker": "o"} if len(epochs) == 1 else {}
-        for number, (name, values) in enumerate({"seen classes": curve.seen, "unseen classes": curve.unseen}.items()):
-            look = {"color": COLOURS[3 * number], "linestyle": DASHES[number], **mark}
-            axis.plot(epochs, 100 * np.array(values), label=name, **look)
+        for name, values in curve.lines.items():
+            look = {"marker": "o", **LOOKS[name]} if len(epochs) == 1 else LOOKS[name]
+            axis.plot(epochs, 100 * np.array(values), label=name, markevery=MARKED, **look)
         axis.axvline(curve.best_epoch, color=INK, linestyle=":", linewidth=1, alpha=0.6)
         axis.set_title(f"{curve.method}\n", fontsize=10)
         shape = f"{curve.data}, {curve.way}-way {curve.shot}-shot"
-        axis.text(0, 1.02, shape if curve.episodes else f"{shape} (training, validation)", transform=axis.transAxes)
+        axis.text(0, 1.02, shape, transform=axis.transAxes)
         axis.set_xlabel("epoch")
         axis.xaxis.get_major_locator().set_params(integer=True)
     for axis in axes.flat[len(curves) :]:
         axis.set_visible(False)
     for row in axes:
         row[0].set_ylabel("accuracy, %")
-    drawing.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    drawn = {label: line for axis in axes.flat for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    drawing.legend(drawn.values(), drawn.keys(), loc="outside lower center", ncols=2, handlelength=3.2)
     return drawing

@@ -52,6 +52,7 @@ DRAWING_STYLE: dict[str, Any] = {
     "text.parse_math": False,  # a dollar sign in a text is just a dollar sign
     "svg.fonttype": "path",
     "svg.hashsalt": "handful",
+    "pdf.fonttype": 42,  # text stays text, which can be searched and edited
     **dict.fromkeys(
         ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color", "patch.edgecolor"), INK
     ),
@@ -89,6 +90,14 @@ class Figure:
         """The drawing as PNG, on white."""
         return self._drawn[1]
 
+    @cached_property
+    def pdf(self) -> bytes:
+        """The drawing as PDF, for print."""
+        page = io.BytesIO()
+        with house_style():
+            self.draw().savefig(page, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+        return page.getvalue()
+
     @property
     def width(self) -> float:
         """Width of the drawing, in points."""
@@ -110,11 +119,11 @@ class Figure:
         return text.getvalue()
 
     def save(self, folder: Path, inputs: Sequence[Path] = ()) -> list[Path]:
-        """Write the picture as SVG and PNG, and its numbers as CSV; none of these files may overwrite an input."""
-        paths = [folder / f"{self.name}.{ending}" for ending in ("svg", "png", "csv")]
+        """Write the picture as SVG, PDF and PNG, and its numbers as CSV; none of these files may overwrite an input."""
+        paths = [folder / f"{self.name}.{ending}" for ending in ("svg", "pdf", "png", "csv")]
         for path in paths:
             check_not_input(path, inputs)
-        contents = self.svg.encode(), self.png, self.csv.encode("utf-8", "replace")
+        contents = self.svg.encode(), self.pdf, self.png, self.csv.encode("utf-8", "replace")
         for path, content in zip(paths, contents, strict=True):
             write_atomic(path, content)
         return paths

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from ..bench.grid import without_folders
+from ..bench.grid import TEST_EPISODES, without_folders
 from ..data.corpus import Corpus, Texts
 from ..data.episodes import Episode, EpisodeSampler, EpisodeSpec
 from ..data.frequencies import SourcePool
 from ..errors import HandfulError, SettingError
-from ..meta.experiment import ExperimentData, LoadedRun, RunSettings, load_run
+from ..meta.evaluation import Score
+from ..meta.experiment import ExperimentData, LoadedRun, RunSettings, evaluate_run, load_run
 from ..models.few_shot import FewShotModel, Task
+
+QUICK_EPISODES = 100  # to measure the accuracy for a first look
 
 
 class NotApplicableError(HandfulError):
@@ -84,6 +87,12 @@ class InspectedRun:
     def pool(self) -> SourcePool:
         """The statistics of the training examples, as counted by the run."""
         return self._run.pool(self.inputs)
+
+    @cached_property
+    def score(self) -> Score:
+        """The accuracy on tasks of test classes, with its interval."""
+        episodes = QUICK_EPISODES if self.quick else TEST_EPISODES
+        return evaluate_run(self._run, episodes=episodes, inputs=self.inputs, quiet=self.quiet).score
 
     def sampler(self, part: str = "test", spec: EpisodeSpec | None = None) -> EpisodeSampler:
         """Episodes from one part of the split, with the run's shape or another."""

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from .. import __version__
+from ..bench.grid import without_folders
 from ..errors import SettingError
+from ..meta.experiment import RunSettings
 from ..utils.files import write_atomic
+from ..utils.settings import flat_settings, settings_to_flat
+from ..utils.wording import counted
 from . import ANALYSES, InspectedRun, NotApplicableError
 from .figures import Figure
 
@@ -34,6 +41,11 @@ a { color: var(--link); }
 nav, figcaption, .about, footer { max-width: 44rem; }
 .about, figcaption, footer, small { color: var(--soft); }
 nav ol { padding-left: 1.4rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; margin: 1rem 0; }
+dt { color: var(--soft); }
+dd { margin: 0; }
+code { font: .85rem/1.5 ui-monospace, monospace; }
+.name { margin: -.9rem 0 1rem; }
 article { border-top: 1px solid var(--line); padding-top: 1.5rem; margin-top: 2.5rem; }
 figure { margin: 0; }
 .picture { overflow-x: auto; }
@@ -74,11 +86,15 @@ class AnalysisOutcome:
 
 
 def analyse(inspected: InspectedRun, only: Sequence[str] = ()) -> Iterator[AnalysisOutcome]:
-    """Run the requested analyses, or all of them; an outcome without figures says why it does not apply to the run."""
-    unknown = [name for name in only if name not in ANALYSES]
+    """Run the requested analyses, or all of them; an outcome without figures says why it does not apply to the run.
+
+    An analysis may be requested by its own name, or by that of one of its figures.
+    """
+    by_figure = {figure: name for name, analysis in ANALYSES.items() for figure in (name, *analysis.also)}
+    unknown = [name for name in only if name not in by_figure]
     if unknown:
         raise SettingError(f"There is no analysis {', '.join(unknown)}: choose from {', '.join(ANALYSES)}.")
-    for name in only or ANALYSES:
+    for name in dict.fromkeys(by_figure[name] for name in only) or ANALYSES:
         try:
             yield AnalysisOutcome(name, ANALYSES[name].figures(inspected))
         except NotApplicableError as error:
@@ -87,7 +103,8 @@ def analyse(inspected: InspectedRun, only: Sequence[str] = ()) -> Iterator[Analy
 
 def write_report(path: Path, inspected: InspectedRun, outcomes: Sequence[AnalysisOutcome]) -> None:
     """Write one page with all figures."""
-    page = render(f"{inspected.name}: what it learned, and how", _about(inspected), outcomes).encode("utf-8", "replace")
+    title = f"{inspected.name}: what it learned, and how"
+    page = render(title, _about(inspected), outcomes, run_facts(inspected)).encode("utf-8", "replace")
     if len(page) > LARGEST_PAGE:
         raise SettingError(
             f"The report would have {len(page) / 1e6:.1f} MB, more than {LARGEST_PAGE / 1e6:.0f}: "
@@ -101,14 +118,59 @@ def _about(inspected: InspectedRun) -> str:
     split = inspected.inputs.dataset.split
     episode = settings.episode
     return (
-        f"A model ({inspected.method}, word vectors {inspected.vectors}) trained on {len(split.train)} classes of "
-        f"{inspected.inputs.dataset.name} to learn new classes from a few examples, and inspected on {len(split.test)} other "
-        f"classes: {episode.way} at a time, with {episode.shot} labelled example{'s' * (episode.shot > 1)} each."
+        f"A model trained on {len(split.train)} classes of {inspected.inputs.dataset.name} to learn new classes from a few "
+        f"examples, and inspected on {len(split.test)} other classes: {episode.way} at a time, with {episode.shot} labelled "
+        f"example{'s' * (episode.shot > 1)} each."
     )
 
 
-def render(title: str, about: str, outcomes: Sequence[AnalysisOutcome]) -> str:
-    """The page as HTML, with all text from the data escaped."""
+def run_facts(inspected: InspectedRun) -> dict[str, str]:
+    """The method of a run, its data, its accuracy, and how to train it again."""
+    settings = shareable(replace(inspected, data=None).settings)  # as it was trained, whatever data is inspected
+    dataset, episode, score = inspected.inputs.dataset, settings.episode, inspected.score
+    classes = "/".join(str(len(getattr(dataset.split, part))) for part in ("train", "val", "test"))
+    shape = f"{episode.way} classes, {counted(episode.shot, 'labelled text')} per class"
+    changed = changed_options(settings)
+    return {
+        "Method": f"{inspected.method}, word vectors {inspected.vectors}",
+        "Data": f"{dataset.name}: {len(dataset.corpus):,} texts, {classes} classes for training, validation and testing",
+        "Accuracy": f"{100 * score.mean:.1f} % ± {100 * score.ci95:.1f} (95 % interval) on {score.episodes} tasks of test "
+        f"classes ({shape})",
+        "Settings": ", ".join(f"{name.replace('_', ' ')} {_spoken(value)}" for name, value in changed.items())
+        or "all defaults",
+        "Version": f"Handful {__version__}",
+        "Command": train_command(settings, inspected.name),
+    }
+
+
+def shareable(settings: RunSettings) -> RunSettings:
+    """The settings without the folders of this machine, as reports are shown to others."""
+    vectors = replace(settings.model.vectors, names=without_folders(settings.model.vectors.names))
+    data, split = (name and re.sub(r"^(hf:)?/.*/", r"\1", name) for name in (settings.data, settings.split))
+    return replace(settings, data=data or "", split=split, model=replace(settings.model, vectors=vectors))
+
+
+def changed_options(settings: RunSettings) -> dict[str, Any]:
+    """The command-line options that differ from their defaults, by name."""
+    default, known = settings_to_flat(type(settings)()), flat_settings(type(settings))
+    return {name: value for name, value in settings_to_flat(settings).items() if known[name].help and value != default[name]}
+
+
+def train_command(settings: RunSettings, out: str) -> str:
+    """The command that trains such a run."""
+    words = ["handful", "train"]
+    for name, value in changed_options(settings).items():
+        option = name.replace("_", "-")
+        words += [f"--{'no-' * (value is False)}{option}", *([] if isinstance(value, bool) else [_spoken(value)])]
+    return shlex.join([*words, "--out", out])
+
+
+def _spoken(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def render(title: str, about: str, outcomes: Sequence[AnalysisOutcome], facts: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The page as HTML, with all text from the data escaped; it begins with facts, each under its name."""
     figures = [figure for outcome in outcomes for figure in outcome.figures]
     contents = "".join(f'<li><a href="#{escape(figure.name)}">{escape(figure.title)}</a></li>' for figure in figures)
     left_out = "".join(f"<li>{escape(str(outcome))}</li>" for outcome in outcomes if outcome.reason)
@@ -117,7 +179,7 @@ def render(title: str, about: str, outcomes: Sequence[AnalysisOutcome]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(title)}</title><style>{PAGE_STYLE}</style></head><body>",
-        f'<header><h1>{escape(title)}</h1><p class="about">{escape(about)}</p></header>',
+        f'<header><h1>{escape(title)}</h1><p class="about">{escape(about)}</p>{_facts(facts)}</header>',
         f"<nav aria-label='Contents'><ol>{contents}</ol></nav><main>",
         *(_article(figure) for figure in figures),
         "</main><footer>",
@@ -127,11 +189,21 @@ def render(title: str, about: str, outcomes: Sequence[AnalysisOutcome]) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def _facts(facts: Mapping[str, str]) -> str:
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{_fact(name, value)}</dd>" for name, value in facts.items())
+    return f"<dl>{rows}</dl>" if rows else ""
+
+
+def _fact(name: str, value: str) -> str:
+    return f"<code>{escape(value)}</code>" if name == "Command" else escape(value)
+
+
 def _article(figure: Figure) -> str:
     alt = escape(figure.alt)
     picture = f'<div role="group" aria-label="{alt}">{figure.html}</div>' if figure.html else _image(figure, alt)
     return (
-        f'<article id="{escape(figure.name)}"><h2>{escape(figure.title)}</h2><figure>{picture}'
+        f'<article id="{escape(figure.name)}"><h2>{escape(figure.title)}</h2>'
+        f'<p class="name"><small>--only {escape(figure.name)}</small></p><figure>{picture}'
         f"<figcaption>{escape(figure.caption)}</figcaption></figure>{_numbers(figure)}</article>"
     )
 

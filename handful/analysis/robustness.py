@@ -24,7 +24,7 @@ from .weighting import check_attention, data_title
 
 COMPARED_ESTIMATORS = {
     "counts": SignatureSettings(estimator="count", measure="entropy"),
-    "softmax": SignatureSettings(estimator="softmax", measure="entropy", penalty=0.001),
+    "softmax": SignatureSettings(estimator="softmax", measure="entropy", penalty=0.03),
     "ridge, entropy": SignatureSettings(estimator="ridge", measure="entropy", penalty=0.001),
     "ridge, largest score": SignatureSettings(estimator="ridge", measure="max", penalty=0.01),
 }

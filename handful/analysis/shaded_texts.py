@@ -71,6 +71,14 @@ class ShadedTable:
             for i, (word, weight) in enumerate(zip(cell.words, cell.weights, strict=True))
         ]
 
+    def weights_by_word(self, columns: Sequence[str]) -> str:
+        """All weights as lines with tabs: one line per word, and one of these columns per text of a row."""
+        lines = [["text", self.corner, "word", *columns]]
+        for number, (name, cells) in enumerate(self.rows, 1):
+            for i, word in enumerate(cells[0].words):
+                lines.append([str(number), name, word, *(f"{cell.weights[i]:.4f}" for cell in cells)])
+        return "".join("\t".join(map(one_line, line)) + "\n" for line in lines)
+
     def html(self) -> str:
         """The table as HTML; on a narrow screen, the columns are stacked."""
         rows = []

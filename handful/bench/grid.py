@@ -13,8 +13,8 @@ from typing import Any
 
 from ..data.registry import known_datasets
 from ..errors import SettingError
-from ..meta.experiment import RunSettings, settings_from_options
-from ..meta.presets import ABOUT, load_preset
+from ..meta.experiment import OPEN_OPTIONS, POSITIONED, RunSettings, settings_from_options
+from ..meta.presets import ABOUT, AS_IN_PAPER, load_preset
 from ..utils.files import read_json
 from ..utils.paths import resource
 from ..utils.settings import flat_settings, settings_from_dict, settings_to_dict
@@ -24,8 +24,8 @@ GRIDS = resource("grids")
 TEST_EPISODES = 1000
 PAPER_DATA = ("20newsgroups", "amazon", "huffpost", "rcv1", "reuters", "fewrel")  # in the order of the paper's tables
 RELATIONS = "fewrel"
-POSITIONED = ("cnn", "attention")  # in the paper, these use the positions of words relative to head and tail of a relation
 OWN_OPTIONS = ("test_episodes",)  # of a cell; all others belong to its run
+NOT_FOR_RIVALS = ("pretraining_epochs", "class_names", "unlabelled", "transductive")  # which not every method can use
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,11 @@ class Cell:
 
     @cached_property
     def settings(self) -> RunSettings:
-        """The settings of the cell's run. The vectors of a preset take precedence over the grid's."""
+        """The settings of the cell's run. A preset keeps its own vectors, unless the grid has an encoder of the same kind."""
         preset = load_preset(self.preset)
+        kind = vector_kind(self.vectors)
+        if kind and kind == vector_kind(preset.get("vectors", "")):
+            preset["vectors"] = self.vectors
         positions = whole_of(self.data) == RELATIONS and preset["representation"] in POSITIONED
         options = {"vectors": self.vectors, "positions": positions, **preset, **dict(self.options)}
         run = {name: value for name, value in options.items() if name not in (ABOUT, *OWN_OPTIONS)}
@@ -64,8 +67,10 @@ class Cell:
     @property
     def title(self) -> str:
         """The name of the cell, which `--only` matches."""
-        trained = "-trained" if dict(self.options).get("train_vectors") else ""
-        return f"{self.data}-{self.shot}shot-{without_folders(self.vectors)}{trained}-{self.preset}-seed{self.seed}"
+        options = dict(self.options)
+        trained = "-trained" if options.get("train_vectors") else ""
+        extras = "".join(f"-{name}" for name in OPEN_OPTIONS if options.get(name))
+        return f"{self.data}-{self.shot}shot-{without_folders(self.vectors)}{trained}-{self.preset}{extras}-seed{self.seed}"
 
     @cached_property
     def key(self) -> str:
@@ -80,11 +85,12 @@ class Cell:
 
     @property
     def rival(self) -> Cell | None:
-        """The cell to compare with, if there is one."""
-        if self.reference in (None, self.preset):
+        """The cell to compare with, if there is one: as in the paper if this one is."""
+        suffix = AS_IN_PAPER if self.preset.endswith(AS_IN_PAPER) else ""
+        if self.reference is None or self.reference + suffix == self.preset:
             return None
-        options = tuple((name, value) for name, value in self.options if name != "pretraining_epochs")  # for encoders only
-        return replace(self, preset=self.reference, options=options, reference=None)
+        options = tuple((name, value) for name, value in self.options if name not in NOT_FOR_RIVALS)
+        return replace(self, preset=self.reference + suffix, options=options, reference=None)
 
 
 def whole_of(data: str) -> str:
@@ -104,6 +110,16 @@ def without_folders(vectors: str) -> str:
     'wordllama+glove.npz:raw'
     """
     return re.sub(r"[^+:]*/", "", vectors)
+
+
+def vector_kind(vectors: str) -> str:
+    """The kind of vectors: contextual, sentence, or empty for tables.
+
+    >>> vector_kind("sentence:bge-small"), vector_kind("wordllama+glove.npz:raw")
+    ('sentence', '')
+    """
+    kind = vectors.partition(":")[0]
+    return kind if kind in ("contextual", "sentence") else ""
 
 
 def cell_key(preset: str, test_episodes: int, settings: Mapping[str, Any]) -> str:
@@ -200,6 +216,5 @@ def _chosen_data(listed: Sequence[str], wanted: Sequence[str]) -> Sequence[str]:
 
 
 def _chosen_vectors(listed: Sequence[str], wanted: Sequence[str]) -> Sequence[str]:
-    """The selected vectors: static tables replace static ones, and contextual encoders replace contextual ones."""
-    contextual = listed[0].startswith("contextual")
-    return [vectors for vectors in wanted if vectors.startswith("contextual") == contextual] or listed
+    """The selected vectors: static tables replace static ones, and encoders replace encoders of the same kind."""
+    return [vectors for vectors in wanted if vector_kind(vectors) == vector_kind(listed[0])] or listed

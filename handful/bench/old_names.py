@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..meta.experiment import RunSettings
+from ..meta.experiment import OPEN_OPTIONS, RunSettings
 from ..utils.settings import flat_settings, settings_from_flat, settings_to_dict, settings_to_flat
 
 RENAMED = {"longest": "max_words", "pool": "word_frequencies"}  # old name: new name
 SECTIONS = ("episode", "model", "signature", "training")  # of settings before they were grouped by method
-# settings added later: they are part of a cell's name only if they are set
-ADDED = ("curve_episodes", "rarity", "format", "text", "label", "delimiter", "encoding")
+# settings added later: they are part of a cell's name only if they differ from their defaults
+ADDED = (
+    *("curve_episodes", "rarity", "format", "text", "label", "delimiter", "encoding"),
+    *("min_count", "parameter_free", "ridge_scale", "loss"),
+    *("outputs", "pretraining_head", "finetuning_rate", "finetuning_steps"),
+    *("representation_options", "head_options", *OPEN_OPTIONS),
+)
 
 
 def upgrade_result(line: Mapping[str, Any]) -> dict[str, Any]:
     """A line of results of any age, with its settings and options in today's form."""
-    return {**line, "options": _renamed(line["options"]), "settings": _upgrade_settings(line["settings"])}
+    today = {"options": _renamed(line["options"]), "settings": _upgrade_settings(line["settings"])}
+    return {"auroc": None, "signal_variation": {}, **line, **today}
 
 
 def _upgrade_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -44,6 +50,8 @@ def first_form(settings: RunSettings) -> dict[str, Any]:
         place = form
         for section in setting.path[:-1]:
             place = place.setdefault(section, {}) if section in SECTIONS else place
-        if values[name] or name not in ADDED:
+        if name == "positions":
+            place[name] = bool(values[name])  # unknown until the data is read; a cell says which
+        elif name not in ADDED or values[name] not in (setting.default, []):
             place[former.get(name, name)] = values[name]
     return form

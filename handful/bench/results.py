@@ -35,11 +35,15 @@ class CellResult:
     reference: str | None  # a preset
     over_reference: float | None  # the mean difference over the same episodes
     over_reference_ci95: float | None
+    auroc: float | None  # of the largest score, if some queries are of no class
     seconds: float
     resumed_from_epoch: int  # of an interrupted run; the seconds then count only the rest
     peak_memory_mb: float | None
     settings: dict[str, Any]
     versions: dict[str, str]
+    signal_variation: dict[
+        str, float
+    ]  # of t, as a share of its mean; empty without t, and in lines from before it was measured
 
     @cached_property
     def key(self) -> str:

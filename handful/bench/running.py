@@ -19,7 +19,15 @@ from ..data.episodes import EpisodeSpec
 from ..errors import HandfulError
 from ..meta.checkpoints import HISTORY
 from ..meta.evaluation import Values, paired_difference
-from ..meta.experiment import ExperimentData, RunSettings, evaluate_run, load_data, load_experiment_data, train_run
+from ..meta.experiment import (
+    ExperimentData,
+    RunSettings,
+    evaluate_run,
+    load_data,
+    load_experiment_data,
+    recorded_variation,
+    train_run,
+)
 from ..meta.training import TrainingSettings
 from ..models.settings import AttentionSettings, ModelSettings
 from ..models.storage import MODEL
@@ -75,13 +83,15 @@ def _measure(cell: Cell, folder: Path, runs: Path) -> CellResult:
         episodes=tested.score.episodes,
         queries=tested.queries,
         epochs=_epochs(folder),
-        reference=cell.reference if gain else None,
+        reference=cell.rival.preset if cell.rival and gain else None,
         over_reference=gain.mean if gain else None,
         over_reference_ci95=gain.ci95 if gain else None,
+        auroc=tested.area.mean if tested.area else None,
         seconds=seconds,
         resumed_from_epoch=begun,
         peak_memory_mb=memory,
         settings=cell.portable_settings,
+        signal_variation=recorded_variation(folder),
         versions={"handful": __version__, "python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
     )
 
@@ -99,12 +109,14 @@ def shared_data(settings: RunSettings) -> ExperimentData:
     """Data and vectors, shared by consecutive cells as long as the settings that determine them are the same."""
     model = settings.model
     loaded = ModelSettings(
-        representation=model.representation if model.trains_encoder else "mean",  # all others read the same tables
+        representation=model.representation if model.trains_encoder or model.vectors.sentence_encoder else "mean",
         max_words=model.max_words,
+        min_count=model.min_count,
         vectors=model.vectors,
         attention=AttentionSettings(word_frequencies=model.attention.word_frequencies),
     )
-    return _inputs(replace(settings, seed=0, episode=EpisodeSpec(), training=TrainingSettings(), model=loaded))
+    episode = EpisodeSpec(class_names=settings.episode.class_names)
+    return _inputs(replace(settings, seed=0, episode=episode, training=TrainingSettings(), model=loaded))
 
 
 @lru_cache(maxsize=1)

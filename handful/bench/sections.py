@@ -12,21 +12,12 @@ from typing import Any
 
 from ..data.registry import known_datasets
 from ..errors import DataError, SettingError
+from .after_2020 import AFTER_2020, after_2020_sections
 from .grid import whole_of
 from .results import read_results
-from .tables import CNN_PROTO, OUR, REBUILT, Column, Entry, ResultTable, make_tables, pooled_interval, spoken
+from .tables import CNN_PROTO, OUR, REBUILT, Column, Entry, ResultTable, Section, make_tables, pooled_interval, spoken
 
-LEAST_RANKED = 3  # methods, at least, for a meaningful order
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading, a table of strings, and notes below it."""
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-    notes: list[str]
+LEAST_RANKED = 6  # methods, at least: with fewer, even a perfect order is likely enough to arise by chance
 
 
 def sections_of(table: ResultTable) -> list[Section]:
@@ -34,7 +25,9 @@ def sections_of(table: ResultTable) -> list[Section]:
     parts = [_accuracies(table), _gains(table)]
     if table.name == "main":
         parts.append(_headline(table))
-    return [part for part in [*parts, _ranks(table)] if part.rows]
+    if not table.layout.only_measured:  # which has each method twice
+        parts.append(_ranks(table))
+    return [part for part in parts if part.rows]
 
 
 def _accuracies(table: ResultTable) -> Section:
@@ -62,8 +55,10 @@ def _average(entries: Sequence[Entry]) -> str:
 
 def _notes(table: ResultTable) -> list[str]:
     seeds = {len(entry.results) for entry in table.entries.values() if entry.results}
-    spread = "the standard deviation over seeds, or with one seed the 95 % confidence interval over test episodes"
-    notes = [f"Accuracy in percent ± {spread}; in brackets, the paper's figure and the difference. Brackets alone: not run."]
+    notes = [
+        "Accuracy in percent ± its 95 % confidence interval over test episodes; σ: standard deviation over seeds, if there are "
+        "several. In brackets, the paper's figure and the difference; brackets alone: not run."
+    ]
     if seeds:
         notes.append(f"Seeds: {min(seeds)}" + (f" to {max(seeds)}" if len(seeds) > 1 else "") + ".")
     notes += [f"{mark.strip()} {spoken(noted)}." for noted, mark in table.marks.items()]
@@ -76,7 +71,22 @@ def _notes(table: ResultTable) -> list[str]:
         }
     )
     measured = dict.fromkeys(column.data for (_, column), entry in table.entries.items() if entry.results)
-    return notes + others + [note for data in measured if (note := _data_note(data))]
+    return notes + others + _variation_notes(table) + [note for data in measured if (note := _data_note(data))]
+
+
+def _variation_notes(table: ResultTable) -> list[str]:
+    """How much t varies, from the least to the most variable run of each method."""
+    notes = []
+    for preset in table.presets:
+        shares = [
+            share
+            for column in table.columns
+            for result in table.entry(preset, column).results
+            for share in result.signal_variation.values()
+        ]
+        if shares:
+            notes.append(f"{preset}: t deviates by {min(shares):.3f} to {max(shares):.3f} of its mean.")
+    return notes
 
 
 def _data_note(data: str) -> str:
@@ -199,17 +209,25 @@ def render_file(path: Path, name: str | None = None, form: str = "markdown") -> 
     """The tables of a results file as text."""
     if not path.is_file():
         raise DataError(f"There is no file {path}: create it with handful benchmark GRID --out {path.name}.")
-    return render_tables(make_tables(read_results(path), name), form)
+    results = read_results(path)
+    if name == AFTER_2020:
+        return _render(after_2020_sections(results, always=True), form)
+    tables = make_tables(results, name)
+    later = [] if name or form == "csv" else after_2020_sections(results)
+    measured = [table for table in tables if table.vectors or not later]
+    return "\n".join(filter(None, [render_tables(measured, form) if measured else "", _render(later, form)]))
 
 
 def render_tables(tables: Sequence[ResultTable], form: str = "markdown") -> str:
-    """All tables as one text: markdown, latex or csv (one line per cell)."""
-    if form == "csv":
-        return _csv(tables)
-    if form not in ("markdown", "latex"):
+    """The paper's tables as one text: markdown, latex or csv (one line per cell)."""
+    return _csv(tables) if form == "csv" else _render([section for table in tables for section in sections_of(table)], form)
+
+
+def _render(sections: Sequence[Section], form: str) -> str:
+    writers = {"markdown": _markdown, "latex": _latex, "csv": _plain_csv}
+    if form not in writers:
         raise SettingError(f"There is no format {form!r}: choose markdown, latex or csv.")
-    write = _markdown if form == "markdown" else _latex
-    return "\n".join(write(section) for table in tables for section in sections_of(table))
+    return "\n".join(map(writers[form], sections))
 
 
 def _markdown(section: Section) -> str:
@@ -247,9 +265,16 @@ def _escape(text: str) -> str:
         ("_", r"\_"),
         ("±", r"$\pm$"),
         ("ρ", r"$\rho$"),
+        ("σ", r"$\sigma$"),
     ):
         text = text.replace(plain, written)
     return text
+
+
+def _plain_csv(section: Section) -> str:
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows([section.header, *section.rows])
+    return stream.getvalue()
 
 
 def _csv(tables: Sequence[ResultTable]) -> str:

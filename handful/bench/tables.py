@@ -11,6 +11,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from ..errors import SettingError
+from ..meta.presets import AS_IN_PAPER
 from ..utils.paths import resource
 from .grid import PAPER_DATA, whole_of
 from .results import CellResult
@@ -76,6 +77,7 @@ class TableLayout:
     trained: tuple[bool, ...] = (False,)  # columns with fixed or trained vectors
     embeddings: tuple[str, ...] = ("fasttext",)  # for the paper's figures: the first that has one
     averages: bool = True
+    only_measured: bool = False  # leave out rows without results
 
     @property
     def contextual(self) -> bool:
@@ -83,11 +85,14 @@ class TableLayout:
 
     def figure(self, preset: str, data: str, shot: int, trained: bool) -> PaperAccuracy | None:
         """The paper's figure; for part of a data set, that of the whole."""
-        place = (preset, whole_of(data), shot, trained)
+        place = (preset.removesuffix(AS_IN_PAPER), whole_of(data), shot, trained)
         found = (paper_figures(embedding).get(place) for embedding in self.embeddings)
         return next((figure for figure in found if figure), None)
 
 
+LETTER = tuple(
+    name for preset in (*MAIN, "our-lr", "our-proto", "lstm-induct", "our-induct") for name in (preset, preset + AS_IN_PAPER)
+)
 LAYOUTS = {
     "main": TableLayout("Main results", MAIN),
     "ablation": TableLayout("Ablations", (OUR, "our-without-t", "our-without-s", "our-without-bilstm", "our-with-ebd")),
@@ -109,6 +114,7 @@ LAYOUTS = {
         trained=(False, True),
         averages=False,
     ),
+    "to_the_letter": TableLayout("As in the paper, and ours", LETTER, averages=False, only_measured=True),
 }
 
 
@@ -160,8 +166,8 @@ class Entry:
         paper = f"{self.paper.accuracy:.1f}" if self.paper else ""
         if self.accuracy is None:
             return f"({paper})" if paper else ""
-        spread = self.interval if self.deviation is None else self.deviation
-        text = f"{self.accuracy:.1f} ± {spread:.1f}{self.mark}"
+        spread = "" if self.deviation is None else f", σ {self.deviation:.1f}"
+        text = f"{self.accuracy:.1f} ± {self.interval:.1f}{spread}{self.mark}"
         return f"{text} ({paper}, {self.difference:+.1f})" if paper else text
 
 
@@ -194,7 +200,8 @@ class ResultTable:
     @property
     def presets(self) -> tuple[str, ...]:
         """The paper's methods; with options or data that are not in the paper, the measured ones."""
-        if not self.options and any(map(self.has_paper, self.columns)):
+        whole = not (self.options or (self.layout.only_measured and self.vectors))
+        if whole and any(map(self.has_paper, self.columns)):
             return self.layout.presets
         return tuple(p for p in self.layout.presets if any(self.entry(p, column).results for column in self.columns))
 
@@ -213,6 +220,16 @@ class ResultTable:
     def has_paper(self, column: Column) -> bool:
         """Whether the paper has figures for the column."""
         return any(self.entry(preset, column).paper for preset in self.layout.presets)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a table of strings, and notes below it."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    notes: list[str]
 
 
 # From results to tables
@@ -246,7 +263,8 @@ def _variants(name: str, results: Sequence[CellResult], always: bool) -> list[Re
 
 def _own_lines(name: str) -> Any:
     """The cells of a table that no other table has: only their results are a reason to print it."""
-    elsewhere = {preset for other, layout in LAYOUTS.items() if other != name for preset in layout.presets}
+    others = [layout for other, layout in LAYOUTS.items() if other != name and not layout.only_measured]
+    elsewhere = {preset for layout in others for preset in layout.presets}
     if name == "finetuned_embeddings":
         return lambda preset, column: column.trained
     return lambda preset, column: name in ("main", "bert") or preset not in elsewhere | {OUR}

@@ -58,7 +58,7 @@ def benchmark(
     quiet: bool,
     **chosen: Any,
 ) -> None:
-    """Run a grid: smoke, main, ablation, bert, finetuned, heads, baselines, full, or a file that lists data and methods.
+    """Run a grid: smoke, main, ablation, bert, finetuned, heads, baselines, full, after_2020, or a file that lists cells.
 
     Finished cells are skipped. Several processes may share one results file and one folder of runs.
 
@@ -96,7 +96,9 @@ def benchmark(
 @click.command(cls=Command)
 @click.argument("results", type=click.Path(path_type=Path))
 @click.option(
-    "--table", "name", help="Table: main, ablation, bert, rr_vs_lr, other_heads, other_baselines or finetuned_embeddings."
+    "--table",
+    "name",
+    help="Table: main, ablation, bert, rr_vs_lr, other_heads, other_baselines, finetuned_embeddings or after_2020.",
 )
 @click.option("--format", "form", default="markdown", help="Output format: markdown, latex or csv (one line per cell).")
 def table(results: Path, name: str | None, form: str) -> None:

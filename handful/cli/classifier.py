@@ -100,16 +100,16 @@ def fit(
     from ..batch.fitting import FitSources, fit_file
     from ..classifier.estimator import FewShotClassifier
     from ..data.reader import Source
-    from ..embeddings.encoders import KNOWN_ENCODERS
+    from ..embeddings.encoders import encoder_names
     from ..errors import SettingError
 
     if earlier and (language is not None or encoder != "words" or class_names != "auto" or unlabeled is not None):
         raise SettingError(
             "--language, --encoder, --class-names and --unlabeled are those of the classifier that --from names: remove them."
         )
-    if encoder not in ("words", *KNOWN_ENCODERS):
+    if encoder not in ("words", *encoder_names()):
         raise SettingError(
-            f"There is no encoder {encoder!r}: choose words or {', '.join(KNOWN_ENCODERS)}; folders are for Python."
+            f"There is no encoder {encoder!r}: choose words or {', '.join(encoder_names())}; folders are for Python."
         )
     given = {"vectors": vectors, "language": language, "encoder": encoder}
     parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

@@ -34,8 +34,15 @@ def list_(as_json: bool) -> None:
         for fact in facts:
             click.echo(json.dumps(fact))
         return
-    rows = [(f["name"], f["title"], f["examples"], "/".join(map(str, f["split"].values())), f["path"] or "–") for f in facts]
-    print_table(("name", "data set", "examples", "train/val/test", "file"), rows)
+    rows = [
+        (f["name"], f["title"], f["examples"], "/".join(map(str, f["split"].values())), _state(f), f["path"] or "–")
+        for f in facts
+    ]
+    print_table(("name", "data set", "examples", "train/val/test", "here", "file"), rows)
+
+
+def _state(fact: dict[str, Any]) -> str:
+    return "partial" if fact["partial"] else "yes" if fact["path"] else "no"
 
 
 @datasets.command()
@@ -63,23 +70,26 @@ def get(name: str, **options: Any) -> None:
 
 
 @datasets.command()
-@click.argument("name")
+@click.argument("name", required=False)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @data_dir_option
 @reading_options
 @label_option
 @click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON.")
 @click.pass_context
-def check(context: click.Context, /, name: str, path: Path | None, as_json: bool, **reading: Any) -> None:
-    """Compare a data set with its published statistics; exit with code 1 if it differs.
+def check(context: click.Context, /, name: str | None, path: Path | None, as_json: bool, **reading: Any) -> None:
+    """Compare a data set, or all that are here, with their published statistics; exit with code 1 if one differs.
 
     \b
+    handful datasets check
     handful datasets check huffpost
     handful datasets check amazon-17 amazon.json.xz
     """
     from ..data.fetching import check_dataset
     from ..data.registry import find_dataset_facts
 
+    if name is None:
+        context.exit(_check_all(as_json))
     figures = check_dataset(name, path, **reading)
     if as_json:
         click.echo(json.dumps([asdict(figure) for figure in figures]))
@@ -89,6 +99,26 @@ def check(context: click.Context, /, name: str, path: Path | None, as_json: bool
         if find_dataset_facts(name).note:
             say(find_dataset_facts(name).note)
     context.exit(int(any(figure.differs for figure in figures)))
+
+
+def _check_all(as_json: bool) -> int:
+    """Print the comparison of every data set; return the exit code."""
+    from ..data.fetching import check_datasets
+
+    found = list(check_datasets())
+    if as_json:
+        for one in found:
+            figures = {figure.name: [figure.expected, figure.found] for figure in one.statistics}
+            click.echo(json.dumps({"name": one.name, "outcome": one.outcome, **figures}))
+    else:
+        rows = [
+            (one.name, *(f"{figure.found:,} of {figure.expected:,}" for figure in one.statistics[:2]), one.outcome)
+            if one.statistics
+            else (one.name, "–", "–", one.outcome)
+            for one in found
+        ]
+        print_table(("name", "examples", "classes", "compared with the published figures"), rows)
+    return int(any(one.failed for one in found))
 
 
 @click.command(cls=Command)

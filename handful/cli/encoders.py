@@ -32,7 +32,8 @@ def list_(as_json: bool) -> None:
             click.echo(json.dumps(fact))
         return
     columns = ("name", "title", "licence", "languages", "dim", "size", "path")
-    rows = [(*(f[c] for c in columns[:3]), ", ".join(f["languages"]), f["dim"], f["size"], f["path"] or "–") for f in facts]
+    shown = [{**fact, "languages": ", ".join(fact["languages"])} for fact in facts]
+    rows = [[fact[column] or "–" for column in columns] for fact in shown]
     print_table(("name", "encoder", "licence", "languages", "dimensions", "bytes", "folder"), rows)
 
 

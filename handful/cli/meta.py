@@ -12,6 +12,14 @@ from ..utils.terminal import printable
 from .common import Command, data_dir_option, say
 from .settings_command import SettingsCommand
 
+OPEN_WORDS = {
+    "class_names": "with class names",
+    "unlabelled": "with {unlabelled} unlabelled texts per class",
+    "transductive": "transductive",
+    "unbalanced": "at most, unbalanced",
+    "none_share": "and {none_share:.0%} of no class",
+}
+
 
 def _run_settings() -> type[Any]:
     from ..meta.experiment import RunSettings
@@ -28,11 +36,32 @@ def _list_presets(context: click.Context, _: click.Parameter, wanted: bool) -> N
         context.exit()
 
 
+def _list_methods(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    from ..models.components import HEADS, REPRESENTATIONS, describe
+
+    if wanted:
+        for components in (REPRESENTATIONS, HEADS):
+            for line in describe(components):
+                say(line)
+        context.exit()
+
+
 @click.command(cls=SettingsCommand, settings=_run_settings)
 @click.option(
     "--list-presets", is_flag=True, is_eager=True, expose_value=False, callback=_list_presets, help="Show all presets."
 )
-@click.option("--preset", help="Method by its name in the paper's tables, such as cnn-proto; explicit options override it.")
+@click.option(
+    "--list-methods",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_methods,
+    help="Show all representations and heads, with their own options.",
+)
+@click.option(
+    "--preset",
+    help="Method by its name in the paper's tables, such as cnn-proto, or as sif+ridge; explicit options override it.",
+)
 @click.option(
     "--out", required=True, type=click.Path(path_type=Path), help="Folder for the run; an interrupted run is resumed."
 )
@@ -81,6 +110,11 @@ def train(context: click.Context, /, preset: str | None, out: Path, as_json: boo
 @click.option("--way", type=int, help="Classes per episode; by default as in training.")
 @click.option("--shot", type=int, help="Labelled examples per class; by default as in training.")
 @click.option("--queries", type=int, help="Queries per class; by default as in training.")
+@click.option("--class-names/--no-class-names", default=None, help="Add the words of each class's name to its examples.")
+@click.option("--unlabelled", type=int, help="Further texts per class to learn from without their labels.")
+@click.option("--transductive/--inductive", default=None, help="Whether to learn also from the queries, without their labels.")
+@click.option("--unbalanced/--balanced", default=None, help="Whether the classes of the queries are unequally frequent.")
+@click.option("--none-share", type=float, help="Share of the queries that belong to no class of the episode, below 1.")
 @click.option("--seed", type=int, help="Seed for the episodes; by default the run's.")
 @click.option("--workers", default=1, help="Number of processes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, one line per run.")
@@ -92,6 +126,7 @@ def evaluate(runs: tuple[Path, ...], against: Path | None, as_json: bool, **opti
     handful evaluate runs/demo
     handful evaluate runs/demo --against runs/idf --json
     handful evaluate runs/seed0 runs/seed1 runs/seed2
+    handful evaluate runs/demo --class-names --none-share 0.3
     """
     from ..meta.experiment import evaluation_report, load_run, over_seeds
 
@@ -103,15 +138,21 @@ def evaluate(runs: tuple[Path, ...], against: Path | None, as_json: bool, **opti
         summary = over_seeds(reports)
         text = (
             f"Mean over {len(runs)} runs: {100 * summary['accuracy']:.1f} %, "
-            f"standard deviation {100 * summary['deviation']:.1f}."
+            f"σ {100 * summary['deviation']:.1f} (their standard deviation)."
         )
         click.echo(json.dumps(summary) if as_json else text)
 
 
 def _evaluation_sentence(report: dict[str, Any], against: Path | None) -> str:
     sentence = (
-        "{run}: {accuracy:.1%} ± {ci95:.1%} over {episodes} episodes, {way}-way {shot}-shot, {queries} queries per class."
+        "{run}: {accuracy:.1%} ± {ci95:.1%} over {episodes} episodes, {way}-way {shot}-shot, {queries} queries per class"
+        + "".join(", " + words.format(**report) for name, words in OPEN_WORDS.items() if name in report)
+        + "."
     )
+    if "auroc" in report:
+        sentence += (
+            "\nArea under the ROC curve of the largest score, which tells queries of no class: {auroc:.3f} ± {auroc_ci95:.3f}."
+        )
     if against:
         sentence += "\n{difference:+.1%} ± {difference_ci95:.1%} compared with {against} on the same episodes."
     return sentence.format(**report, against=against)

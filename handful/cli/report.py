@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .common import Command, data_dir_option, names_of, options_of, say
+from .common import Command, data_dir_option, names_of, options_of, print_data, say
 
 RUN_OPTIONS = options_of(
     click.argument("run", type=click.Path(path_type=Path)),
@@ -34,10 +34,10 @@ def _list_analyses(context: click.Context, _: click.Parameter, wanted: bool) -> 
 @RUN_OPTIONS
 @click.option("--out", default="report.html", type=click.Path(path_type=Path), help="HTML file to write.")
 @click.option(
-    "--only", default="", callback=names_of, help="Analyses to run, such as attention,words; by default all that apply."
+    "--only", default="", callback=names_of, help="Analyses or figures, such as attention,words-map; by default all that apply."
 )
 @click.option(
-    "--figures", type=click.Path(path_type=Path), help="Folder for the figures as SVG and PNG, with their numbers as CSV."
+    "--figures", type=click.Path(path_type=Path), help="Folder for the figures as SVG, PDF and PNG, with their numbers as CSV."
 )
 @click.option("--against", multiple=True, type=click.Path(path_type=Path), help="Run to compare with; may be repeated.")
 @click.option("--quick", is_flag=True, help="Shorten the slow analyses, for a first look.")
@@ -76,13 +76,19 @@ def report(
 @RUN_OPTIONS
 @click.option("--n", "number", default=10, help="Number of queries to show.")
 def attention(number: int, run: Path, **wishes: Any) -> None:
-    """Show queries of an episode, with each word shaded by s(x), by t(x) and by its attention.
+    """Show queries of an episode, with each word shaded by s(x), by t(x) and by its attention; in a file, as numbers.
 
     \b
     handful attention runs/huffpost
+    handful attention runs/huffpost > weights.tsv
     handful attention runs/reuters --classes jobs,retail,ipi,wpi,cpi --document 325
     """
     from ..analysis import InspectedRun
-    from ..analysis.attention import print_attention
+    from ..analysis.attention import attention_table
+    from ..utils.terminal import console
 
-    print_attention(InspectedRun(run, **wishes), number)
+    table, screen = attention_table(InspectedRun(run, **wishes), number), console()
+    if screen.is_terminal:
+        screen.print(table.terminal())
+    else:  # without colours, numbers say more
+        print_data(table.weights_by_word(("s", "t", "attention")).encode("utf-8", "replace"))

@@ -33,6 +33,8 @@ def setting_option(name: str, setting: Setting) -> click.Option:
     """A setting as an option; its choices are checked with the settings, so that the error is one sentence like all others."""
     title = "--" + name.replace("_", "-")
     help_text = setting.help
+    if setting.hint == bool | None:
+        return click.Option([f"{title}/--no-{title[2:]}"], default=None, help=help_text)
     if setting.hint is bool:
         return click.Option([title], is_flag=True, default=setting.default, help=help_text)
     default = ",".join(setting.default) if setting.several else setting.default

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.functional import Floats, Ints, Offsets
+from ..utils.functional import Floats, Ints, Offsets, segments
 from .text import Vocabulary, words_of
 
 MAX_WORDS = 500  # kept of each text
@@ -98,6 +98,10 @@ class Corpus:
         """The documents with a contextual table of vectors, one row per occurrence of a word."""
         return Texts(self.ids, self.offsets, table, np.arange(len(self.ids)), self.positions)
 
+    def sentence_texts(self, table: Floats) -> Texts:
+        """The documents with a table of vectors that has one row per document."""
+        return Texts(self.ids, self.offsets, table, segments(self.offsets), self.positions)
+
     def words(self, document: int) -> list[str]:
         """The words of one document."""
         return [self.vocabulary.words[i] for i in self.ids[self.offsets[document] : self.offsets[document + 1]]]
@@ -114,8 +118,33 @@ class Corpus:
         where = self.labels[pairs // len(self.vocabulary)] * len(self.vocabulary) + pairs % len(self.vocabulary)
         return np.bincount(where, minlength=len(self.classes) * len(self.vocabulary)).reshape(len(self.classes), -1)
 
+    def with_documents(self, documents: Sequence[Sequence[str]]) -> Corpus:
+        """A copy with further documents at its end, of no class (label -1); their words join the vocabulary."""
+        vocabulary = Vocabulary(list(self.vocabulary.words))
+        ids = [vocabulary.ids(words) for words in documents]
+        lengths = np.cumsum([len(part) for part in ids], dtype=np.int64)
+        nowhere = np.zeros((sum(map(len, ids)), self.positions.shape[1]), np.int64)
+        return replace(
+            self,
+            ids=np.concatenate([self.ids, *ids]),
+            offsets=np.concatenate([self.offsets, self.offsets[-1] + lengths]),
+            labels=np.concatenate([self.labels, np.full(len(ids), -1)]),
+            vocabulary=vocabulary,
+            positions=np.concatenate([self.positions, nowhere]),
+        )
+
+    def first(self, documents: int) -> Corpus:
+        """A copy with only the first documents, and the whole vocabulary."""
+        words = self.offsets[documents]
+        offsets, labels = self.offsets[: documents + 1], self.labels[:documents]
+        return replace(self, ids=self.ids[:words], offsets=offsets, labels=labels, positions=self.positions[:words])
+
+    def frequent(self, least: int) -> Corpus:
+        """A copy without the words that occur fewer times than `least`, in all texts together."""
+        return self.keep_words(np.bincount(self.ids, minlength=len(self.vocabulary)) >= least) if least > 1 else self
+
     def keep_words(self, known: np.ndarray[Any, np.dtype[np.bool_]]) -> Corpus:
-        """A copy without the words that have no vector, so that they are neither counted nor attended to."""
+        """A copy with only these words of the vocabulary; the others are neither counted nor attended to."""
         kept = known[self.ids]
         offsets = np.concatenate([[0], np.cumsum(kept)])[self.offsets]
         return replace(self, ids=self.ids[kept], positions=self.positions[kept], offsets=offsets)

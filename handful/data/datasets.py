@@ -13,8 +13,10 @@ import numpy as np
 from ..errors import DataError
 from ..utils.files import COMPRESSED, LARGE, read_json
 from ..utils.paths import DATA_VARIABLE, data_folder, resource
+from ..utils.plugins import Components
 from ..utils.progress import progress_bar
 from .corpus import MAX_WORDS, Corpus, make_corpus
+from .hub import is_on_hub
 from .reader import ENDINGS, SPANS, Reading, Row, Source, ending_format, open_rows
 from .registry import known_datasets
 from .splits import ClassSplit, are_numbers, make_split, read_split
@@ -41,7 +43,8 @@ class Example:
 
 def corpus_source(path: str | Path, **reading: Unpack[Reading]) -> Source:
     """A data file, taken for JSON lines if neither its ending nor `reading` gives a format."""
-    reading["form"] = reading.get("form") or ending_format(str(path))[0] or "jsonl"
+    if not is_on_hub(str(path)):
+        reading["form"] = reading.get("form") or ending_format(str(path))[0] or "jsonl"
     return Source(str(path), **reading)
 
 
@@ -119,27 +122,41 @@ class Dataset:
 
 
 PACKAGED_DATA = ("demo", "requests")  # written for this project
+PLUGIN_DATA = Components("data set", "handful.datasets")  # functions that return the path of a file
 
 
 def find_data(data: str) -> tuple[Path, Path | None]:
-    """The files of a data set and of its split; `data` is `demo` or `requests`, a path, or a name in the data folder."""
+    """The files of a data set and of its split; `data` is `demo` or `requests`, a path, or a name.
+
+    A name is one of the hub (`hf:NAME`), of a file in the data folder, or of another package's data set.
+    """
     if data in PACKAGED_DATA:
         return resource(f"{data}.jsonl"), resource(f"{data}.split.json")
+    if is_on_hub(data):
+        return Path(data), None
     if Path(data).is_file():
-        beside = [Path(data).with_name(Path(data).name.split(".")[0] + ".split.json"), Path(data).with_name("splits.json")]
-        return Path(data), next((path for path in beside if path.exists()), None)
+        return Path(data), _split_beside(Path(data))
     whole = known_datasets()[data].part_of if data in known_datasets() else ""
     found = [data_folder() / (name + ending) for name in (data, whole) if name for ending in DATA_ENDINGS]
     splits = data_folder() / "splits.json"
     for path in found:
         if path.is_file():
             return path, splits if splits.exists() else None
+    if data in PLUGIN_DATA:
+        path = Path(PLUGIN_DATA.load(data)())
+        return path, _split_beside(path)
     remedy = (
         f"download it (handful datasets get {data})"
         if data in known_datasets()
-        else "give demo, the path of a file, or the name of a data set in that folder"
+        else "give demo, the path of a file, or the name of a data set in that folder or of an installed package"
     )
     raise DataError(f"There is no data set {data!r} in {data_folder()} ({DATA_VARIABLE}): {remedy}.")
+
+
+def _split_beside(path: Path) -> Path | None:
+    """The file with the classes of train, val and test next to a data file, if there is one."""
+    beside = [path.with_name(path.name.split(".")[0] + ".split.json"), path.with_name("splits.json")]
+    return next((split for split in beside if split.exists()), None)
 
 
 def load_corpus(data: str, max_words: int = MAX_WORDS, skip_empty: bool = False, **reading: Unpack[Reading]) -> Corpus:

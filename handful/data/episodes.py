@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -17,20 +17,49 @@ from .frequencies import SourcePool
 
 @dataclass(frozen=True)
 class EpisodeSpec:
-    """The shape of an episode: number of classes, labelled examples per class, queries per class."""
+    """The shape of an episode: number of classes, labelled examples per class, queries per class.
+
+    The rest is what later papers add, drawn by an `OpenSampler`: the words of the classes' names as further examples, texts
+    without labels (`unlabelled` per class, or the queries themselves if `transductive`), and queries that are `unbalanced` or,
+    for a share of `none_share`, of no class of the episode.
+    """
 
     way: int = 5
     shot: int = 1
     queries: int = 25
+    class_names: bool = False
+    unlabelled: int = 0
+    transductive: bool = False
+    unbalanced: bool = False
+    none_share: float = 0.0
 
     def __post_init__(self) -> None:
         if self.way < 2 or self.shot < 1 or self.queries < 1:
             raise SettingError(f"An episode needs a way of at least 2, and a shot and queries of at least 1; got {self}.")
+        if self.unlabelled < 0 or not 0 <= self.none_share < 1:
+            raise SettingError(
+                f"--unlabelled is {self.unlabelled} and --none-share {self.none_share}: the first must be at least 0, and "
+                "the second from 0 to below 1."
+            )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it asks for more than examples and queries."""
+        return self != EpisodeSpec(self.way, self.shot, self.queries)
+
+    @property
+    def for_training(self) -> EpisodeSpec:
+        """The same, with queries that can be learned from: balanced, and of the episode's classes."""
+        return replace(self, unbalanced=False, none_share=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """One task, as positions in its corpus; labels are positions in `classes`."""
+    """One task, as positions in its corpus; labels are positions in `classes`.
+
+    In open episodes, the first `names` documents of the support are the words of classes, and queries beyond the last label
+    belong to no class.
+    """
 
     index: int
     classes: Ints  # (way,)
@@ -40,6 +69,8 @@ class Episode:
     query_labels: Ints
     pool: SourcePool
     training: SourcePool  # all training examples: the pool itself, except in meta-training
+    names: int = 0
+    unlabelled: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 class Sampler(Protocol):

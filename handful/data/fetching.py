@@ -7,7 +7,7 @@ import json
 import logging
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Unpack
@@ -15,12 +15,13 @@ from typing import Any, Unpack
 from ..errors import DataError, HandfulError, SettingError
 from ..utils.files import atomic_writer, read_objects, write_json
 from ..utils.paths import data_folder
+from ..utils.wording import listed
 from .corpus import MAX_WORDS
 from .datasets import DATA_ENDINGS, JSON_ENDINGS, corpus_source, find_data, read_examples
 from .download import DownloadError, Patience, download, make_folder, unpack
 from .formats import KEYS, READERS, RawExample, read_rows
 from .rcv1 import class_topics, read_ids, read_rcv1
-from .reader import Reading
+from .reader import Reading, open_rows
 from .registry import DatasetFacts, Place, find_dataset_facts, known_datasets
 
 DOWNLOADS = "downloads"  # folder for downloaded files, in the data folder
@@ -83,9 +84,52 @@ def check_dataset(name: str, path: Path | None = None, **reading: Unpack[Reading
     return [Statistic(name, expected, measured.statistics[name]) for name, expected in record.statistics.items()]
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """A data set compared with its record; without statistics if it is not here."""
+
+    name: str
+    statistics: tuple[Statistic, ...]
+    partial: bool = False  # whether classes or examples are missing
+
+    @property
+    def outcome(self) -> str:
+        """The result in a few words."""
+        differing = [statistic.name for statistic in self.statistics if statistic.differs]
+        if not self.statistics:
+            return "not downloaded"
+        return "partial" if self.partial else f"differs in {listed(differing)}" if differing else "as published"
+
+    @property
+    def failed(self) -> bool:
+        """Whether it claims to be the whole data set, and differs."""
+        return not self.partial and any(statistic.differs for statistic in self.statistics)
+
+
+def check_datasets() -> Iterator[Comparison]:
+    """Compare every known data set in the data folder with its record."""
+    for name, record in known_datasets().items():
+        try:
+            path = find_data(name)[0]
+        except DataError:
+            yield Comparison(name, ())
+            continue
+        measured = measure(path, record.labels if record.part_of else ())
+        statistics = (Statistic(each, expected, measured.statistics[each]) for each, expected in record.statistics.items())
+        yield Comparison(name, tuple(statistics), not record.fits(measured.sizes))
+
+
 def list_datasets() -> list[dict[str, Any]]:
     """The facts of every known data set as plain values, with its file if it has been downloaded."""
     return [_facts(record) for record in known_datasets().values()]
+
+
+def _is_partial(record: DatasetFacts, path: str) -> bool:
+    """Whether the file of a data set that is known to come in parts has only a part of it."""
+    if not path or not any(other.part_of == record.name for other in known_datasets().values()):
+        return False
+    with open_rows(corpus_source(path), labelled=True, worded=True) as rows:
+        return not record.fits(Counter(str(row.label) for row in rows))
 
 
 def _facts(record: DatasetFacts) -> dict[str, Any]:
@@ -104,6 +148,7 @@ def _facts(record: DatasetFacts) -> dict[str, Any]:
         **record.statistics,
         "note": record.note,
         "path": path,
+        "partial": _is_partial(record, path),
     }
 
 

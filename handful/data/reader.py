@@ -19,6 +19,7 @@ from typing import IO, Any, NamedTuple, TypedDict, cast
 from ..errors import DataError, MissingExtraError, SettingError
 from ..utils.files import COMPRESSED, decompressed, reading_errors
 from .binary_tables import excel_table, parquet_table
+from .hub import hub_table, is_on_hub
 from .lines import Broken, numbered_lines
 from .text_tables import DELIMITERS, ParsedFile, delimited_table, json_table, plain_table
 
@@ -57,7 +58,7 @@ class Reading(TypedDict, total=False):
 class Source:
     """Where rows are, and how to read them."""
 
-    path: str  # a file, `-` for standard input, or a URL that pyarrow reads, such as s3://bucket/inbox.csv
+    path: str  # a file, `-` for standard input, a URL that pyarrow reads, such as s3://bucket/inbox.csv, or `hf:NAME`
     form: str | None = None  # one of FORMATS; by default from the file name
     text: str | None = None  # the column of the texts; by default the obvious one
     label: str | None = None  # the column of the labels; by default the obvious one
@@ -92,7 +93,7 @@ class Source:
     @property
     def has_text_cells(self) -> bool:
         """Whether its cells can hold only text or numbers, not lists."""
-        return _format(self)[0] in ("csv", "tsv", "xlsx")
+        return not is_on_hub(self.path) and _format(self)[0] in ("csv", "tsv", "xlsx")
 
 
 class Row(NamedTuple):
@@ -187,13 +188,20 @@ def open_rows(source: Source, labelled: bool = False, whole: bool = False, worde
     """
     with ExitStack() as stack:
         with reading_errors(source.name):
-            form, compression = _format(source)
-            stream = _open(source, stack)
-            if form in BINARY:
-                table = BINARY[form][0](stream.raw, source.name)
-            else:
-                table = _text_table(form, stack.enter_context(decompressed(stream.raw, compression)), source)
+            table, stream = _table(source, stack)
         yield Rows(source, table, stream, labelled, whole, worded)
+
+
+def _table(source: Source, stack: ExitStack) -> tuple[ParsedFile, Stream]:
+    if is_on_hub(source.path):
+        if source.form or source.delimiter or source.encoding:
+            raise SettingError(f"{source.name} is not a file: remove `form`, `delimiter` and `encoding`.")
+        return hub_table(source.path), Stream(io.BytesIO(), None)
+    form, compression = _format(source)
+    stream = _open(source, stack)
+    if form in BINARY:
+        return BINARY[form][0](stream.raw, source.name), stream
+    return _text_table(form, stack.enter_context(decompressed(stream.raw, compression)), source), stream
 
 
 def identity(source: Source) -> list[Any] | None:
@@ -201,6 +209,8 @@ def identity(source: Source) -> list[Any] | None:
     if source.path == STANDARD_INPUT:
         return None
     with reading_errors(source.name):
+        if is_on_hub(source.path):
+            return [source.path]
         if source.is_url:
             system, path = _file_system(source)
             info = system.get_file_info(path)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
+
 from ..data.download import Patience, download, make_folder, unpack
 from ..errors import DataError, SettingError
+from ..utils.functional import Floats
 from ..utils.paths import cache_folder
+from ..utils.plugins import Components
 from .onnx_encoder import LARGEST_MODEL, MODEL, TOKENIZER, OnnxEncoder
 from .universal_encoder import UniversalEncoder
 from .vector_cache import CachedEncoder
@@ -101,11 +107,42 @@ MULTILINGUAL = KnownEncoder(
     extra="multilingual",
 )
 KNOWN_ENCODERS = {known.name: known for known in (BGE_SMALL, MULTILINGUAL)}
+PLUGIN_ENCODERS = Components("encoder", "handful.encoders")
 
 
-def find_encoder(name_or_folder: str | Path, threads: int | None = None) -> OnnxEncoder | UniversalEncoder:
-    """A known encoder by its name, from an installed package or the cache folder, or the encoder in a folder."""
+def encoder_names() -> tuple[str, ...]:
+    """The names of all encoders: the known ones, and those of other packages."""
+    return tuple(dict.fromkeys([*KNOWN_ENCODERS, *PLUGIN_ENCODERS.names()]))
+
+
+@dataclass(frozen=True)
+class PluginEncoder:
+    """An encoder of another package, opened when it is first used: an object with `encode(texts)`."""
+
+    name: str
+
+    @cached_property
+    def _model(self) -> Any:
+        return PLUGIN_ENCODERS.load(self.name)()
+
+    @property
+    def identity(self) -> str:
+        package = PLUGIN_ENCODERS.package(self.name)
+        return f"{self.name} of {package} {version(package)}"  # another version may give other vectors
+
+    @cached_property
+    def dim(self) -> int:
+        return int(self.encode(["a"]).shape[1])
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        return np.asarray(self._model.encode(list(texts)), np.float32)
+
+
+def find_encoder(name_or_folder: str | Path, threads: int | None = None) -> OnnxEncoder | UniversalEncoder | PluginEncoder:
+    """An encoder by its name, from an installed package or the cache folder, or the encoder in a folder."""
     known = KNOWN_ENCODERS.get(str(name_or_folder))
+    if known is None and str(name_or_folder) in PLUGIN_ENCODERS:
+        return PluginEncoder(str(name_or_folder))
     if known is None:
         return OnnxEncoder(_given_folder(name_or_folder), threads=threads)
     folder = _place(known)
@@ -160,9 +197,16 @@ def known_name(encoder: Any) -> str | None:
 
 
 def list_encoders() -> list[dict[str, Any]]:
-    """The facts of every known encoder, with its size and its folder, or None if it is not installed."""
+    """The facts of every encoder, with its size and its folder, or None if it is not installed; a plugin's are its package."""
     found = [(known, _place(known)) for known in KNOWN_ENCODERS.values()]
-    return [asdict(known) | {"size": known.size, "path": str(folder) if folder else None} for known, folder in found]
+    known = [asdict(known) | {"size": known.size, "path": str(folder) if folder else None} for known, folder in found]
+    return known + [_plugin_facts(name) for name in encoder_names() if name not in KNOWN_ENCODERS]
+
+
+def _plugin_facts(name: str) -> dict[str, Any]:
+    package = PLUGIN_ENCODERS.package(name)
+    unknown = {"licence": "", "languages": (), "dim": None, "size": None}
+    return {"name": name, "title": f"plugin of {package}", **unknown, "path": package}
 
 
 # Finding an encoder
@@ -171,7 +215,7 @@ def list_encoders() -> list[dict[str, Any]]:
 def _given_folder(name_or_folder: str | Path) -> Path:
     folder = Path(name_or_folder)
     if not folder.is_dir():
-        known = ", ".join(KNOWN_ENCODERS)
+        known = ", ".join(encoder_names())
         raise DataError(f"There is no encoder {str(folder)!r}: give {known}, or a folder with {MODEL} and {TOKENIZER}.")
     return folder
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import DataError, SettingError
 from ..utils.functional import Floats
-from ..utils.paths import resource
+from ..utils.paths import cache_folder, resource
 from .files import FileTable
 from .packed import PackedTable
 from .wordllama import WordLlama
@@ -41,7 +41,7 @@ class Preparation:
     """A transformation of a whole table, fitted once on its frequent words, so that it does not depend on the corpus.
 
     `raw` keeps the lengths of the vectors, `unit` makes them 1, and `centred` also removes the mean and the leading common
-    components (Mu and Viswanath, 2018). In each case the table is then scaled so that its frequent words have a
+    components (Mu and Viswanath, 2018). Unless `rescaled` is false, the table is then scaled so that its frequent words have a
     root-mean-square length of 1, which gives tables side by side the same weight.
     """
 
@@ -51,7 +51,7 @@ class Preparation:
     scale: float
 
     @classmethod
-    def fit(cls, kind: str, frequent: Floats) -> Preparation:
+    def fit(cls, kind: str, frequent: Floats, rescaled: bool = True) -> Preparation:
         """Fit a preparation to the vectors of the table's frequent words."""
         dim = frequent.shape[1]
         mean, components = np.zeros(dim, np.float32), np.zeros((0, dim), np.float32)
@@ -61,6 +61,8 @@ class Preparation:
             _, directions = np.linalg.eigh((vectors - mean).T @ (vectors - mean))  # ascending
             components = directions[:, -COMMON_COMPONENTS:].T.astype(np.float32)
         unscaled = cls(kind != "raw", mean, components, 1.0)
+        if not rescaled:
+            return unscaled
         lengths = np.linalg.norm(unscaled(frequent), axis=1)
         return cls(kind != "raw", mean, components, float(1 / np.sqrt(np.mean(lengths**2))))
 
@@ -84,6 +86,7 @@ class Prepared:
 
     table: WordLlama | PackedTable | FileTable
     kind: str
+    rescaled: bool = True
 
     @property
     def dim(self) -> int:
@@ -91,12 +94,13 @@ class Prepared:
 
     def lookup(self, words: Sequence[str]) -> Floats:
         if self.kind == "raw" and not isinstance(self.table, FileTable) and self.table.raw_scale:
-            return self.table.lookup(words) * np.float32(self.table.raw_scale)  # known in advance, so there is nothing to fit
+            scale = self.table.raw_scale if self.rescaled else 1  # known in advance, so there is nothing to fit
+            return self.table.lookup(words) * np.float32(scale)
         vectors, frequent = self.table.lookup_with_frequent(words)
         if not np.isfinite(vectors).all():
             word = words[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
             raise DataError(f"{self.table.name} has a vector for {word!r} that is not finite (NaN or infinite): fix the table.")
-        return Preparation.fit(self.kind, frequent)(vectors)
+        return Preparation.fit(self.kind, frequent, self.rescaled)(vectors)
 
 
 @dataclass(frozen=True)
@@ -113,14 +117,15 @@ class SideBySide:
         return np.concatenate([table.lookup(words) for table in self.tables], axis=1)
 
 
-def load_vectors(names: str) -> WordVectors:
+def load_vectors(names: str, rescaled: bool = True) -> WordVectors:
     """Load word tables: `wordllama`, `minilm` or a path, joined by `+`, each with an optional preparation after a colon.
 
     By default `wordllama` is raw, because its lengths carry importance, and so is `minilm`, a table distilled from an encoder
     that ships with the package; a file is centred. Examples: `wordllama+minilm`, `glove.6B.100d.txt.gz`,
-    `wordllama+wiki.en.vec:unit`.
+    `wordllama+wiki.en.vec:unit`. Frequent words then have length 1, unless `rescaled` is false. A file may also be given by
+    its name in the folder `vectors` of the cache folder.
     """
-    tables = [_one_table(name) for name in names.split("+")]
+    tables = [_one_table(name, rescaled) for name in names.split("+")]
     return tables[0] if len(tables) == 1 else SideBySide(tuple(tables))
 
 
@@ -130,14 +135,15 @@ def _packaged(name: str) -> WordLlama | PackedTable:
     return PackedTable(MINILM) if name == "minilm" else WordLlama("mean" if name.endswith("mean") else "sum")
 
 
-def _one_table(name: str) -> WordVectors:
+def _one_table(name: str, rescaled: bool) -> WordVectors:
     source, colon, kind = name.rpartition(":")
     if not colon or "/" in kind or "\\" in kind:  # no preparation given; a Windows drive has a colon too
         source, kind = name, ""
     if kind and kind not in PREPARATIONS:
         raise SettingError(f"There is no preparation {kind!r} for vectors: choose one of {', '.join(PREPARATIONS)}.")
     if source in PACKAGED_TABLES:
-        return Prepared(_packaged(source), kind or "raw")
-    if not Path(source).is_file():
+        return Prepared(_packaged(source), kind or "raw", rescaled)
+    path = next((path for path in (Path(source), cache_folder() / "vectors" / source) if path.is_file()), None)
+    if path is None:
         raise DataError(f"There are no vectors {source!r}: give wordllama, minilm, or the path of a vector file.")
-    return Prepared(FileTable(Path(source)), kind or "centred")
+    return Prepared(FileTable(path), kind or "centred", rescaled)

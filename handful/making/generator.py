@@ -28,6 +28,7 @@ GENERATOR_SETTINGS = ModelSettings(
     head="unit-ridge",
     max_words=120,
     vectors=VectorSettings(DEFAULT_VECTORS),
+    positions=False,
     attention=AttentionSettings(signals=PORTABLE_SIGNALS, word_frequencies="background"),
 )
 GENERATOR_TRAINING = TrainingSettings(learning_rate=3e-3, epochs=40, patience=20, validation_episodes=150)

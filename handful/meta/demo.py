@@ -47,7 +47,7 @@ def run_demo(episodes: int = 1000, seed: int = 0, training: TrainingSettings = T
     evaluations = {}
     with TemporaryDirectory() as scratch:
         for name in METHODS:
-            run = replace(settings, model=ModelSettings(representation=name))  # type: ignore[arg-type]
+            run = replace(settings, model=ModelSettings(representation=name))
             folder = Path(scratch) / name
             train_run(run, folder, inputs, quiet)
             evaluations[name] = evaluate_run(folder, episodes=episodes, inputs=inputs, quiet=quiet)

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..data.corpus import Texts
-from ..data.episodes import Sampler
+from ..data.episodes import Episode, Sampler
 from ..errors import SettingError
 from ..models.few_shot import EpisodeBatch, FewShotModel
-from ..utils.functional import cross_entropy
 from ..utils.parallel import parallel_map, torch_threads
 from ..utils.progress import track
 
@@ -49,32 +48,64 @@ def paired_difference(first: Values, second: Values) -> Score:
 
 def score_batch(model: FewShotModel, prepared: EpisodeBatch) -> tuple[Values, Values]:
     """Accuracy and loss of each episode in a batch."""
-    logits = np.asarray(model.logits(prepared))  # (episodes, queries, classes)
+    logits = np.asarray(model.logits(prepared))[:, : prepared.query_targets.shape[1]]  # (episodes, queries, classes)
     right = logits.argmax(-1) == prepared.query_targets.argmax(-1)
-    losses = [cross_entropy(*pair) for pair in zip(logits, prepared.query_targets, strict=True)]
+    losses = [model.query_loss(*pair) for pair in zip(logits, prepared.query_targets, strict=True)]
     return right.mean(-1), np.array(losses)
 
 
 def prepare_batches(model: FewShotModel, texts: Texts, sampler: Sampler, indices: Sequence[int]) -> Iterator[EpisodeBatch]:
     """Episodes in batches of the same shape."""
     episodes = (sampler[index] for index in indices)
-    for _, alike in groupby(episodes, key=lambda episode: (len(episode.classes), len(episode.support), len(episode.query))):
+    for _, alike in groupby(episodes, key=_shape):
         together = list(alike)
         for start in range(0, len(together), model.at_once):
             yield model.prepare(texts, together[start : start + model.at_once])
 
 
-def _evaluate_chunk(model: FewShotModel, texts: Texts, sampler: Sampler, indices: Sequence[int]) -> Values:
-    """Accuracies of some episodes."""
-    scored = [score_batch(model, prepared) for prepared in prepare_batches(model, texts, sampler, indices)]
-    return np.concatenate([accuracies for accuracies, _ in scored])
+def _shape(episode: Episode) -> tuple[int, ...]:
+    return len(episode.classes), len(episode.support), len(episode.query), len(episode.unlabelled)
+
+
+def _measure_chunk(model: FewShotModel, texts: Texts, sampler: Sampler, indices: Sequence[int]) -> Values:
+    """Accuracies and areas of some episodes: (episodes, 2)."""
+    return np.concatenate([_measures(model, prepared) for prepared in prepare_batches(model, texts, sampler, indices)])
+
+
+def _measures(model: FewShotModel, prepared: EpisodeBatch) -> Values:
+    logits = np.asarray(model.logits(prepared))  # (episodes, queries, classes)
+    known = prepared.query_targets.shape[1]
+    right = logits[:, :known].argmax(-1) == prepared.query_targets.argmax(-1)
+    areas = [area_under_curve(scores[:known], scores[known:]) for scores in logits.max(-1)]
+    return np.stack([right.mean(-1), areas], axis=1)
+
+
+def area_under_curve(higher: Values, lower: Values) -> float:
+    """The area under the ROC curve: the share of pairs in which the first is higher than the second; ties count half.
+
+    >>> area_under_curve(np.array([3, 2, 2]), np.array([1, 2]))
+    0.8333333333333334
+    """
+    if not len(lower):
+        return float("nan")
+    ranks = np.sort(lower)
+    below = np.searchsorted(ranks, higher, "left") + np.searchsorted(ranks, higher, "right")
+    return float(below.mean() / 2 / len(lower))
 
 
 def evaluate(
     model: FewShotModel, texts: Texts, sampler: Sampler, episodes: int = 1000, workers: int = 1, quiet: bool = False
 ) -> Values:
     """Accuracy of each of the episodes 0, 1, ... of the sampler: the same numbers for any number of workers."""
+    accuracies: Values = measure_episodes(model, texts, sampler, episodes, workers, quiet)[:, 0]
+    return accuracies
+
+
+def measure_episodes(
+    model: FewShotModel, texts: Texts, sampler: Sampler, episodes: int = 1000, workers: int = 1, quiet: bool = False
+) -> Values:
+    """Accuracy, and the area under the ROC curve of the largest score (NaN without queries of no class): (episodes, 2)."""
     chunks = [range(start, min(start + EPISODES_PER_JOB, episodes)) for start in range(0, episodes, EPISODES_PER_JOB)]
-    results = parallel_map(_evaluate_chunk, ((model, texts, sampler, chunk) for chunk in chunks), workers)
+    results = parallel_map(_measure_chunk, ((model, texts, sampler, chunk) for chunk in chunks), workers)
     with torch_threads(model.threads):
         return np.concatenate(list(track(results, "Testing", len(chunks), quiet)))

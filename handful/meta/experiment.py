@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,15 +17,21 @@ from ..data.corpus import Corpus, Texts
 from ..data.datasets import Dataset, find_data, load_dataset
 from ..data.episodes import EpisodeSampler, EpisodeSpec
 from ..data.frequencies import SourcePool, background_pool
+from ..data.open_episodes import OpenSampler, name_documents
 from ..embeddings import load_vectors
 from ..embeddings.contextual import Encoder, contextual_table
-from ..errors import ModelError, SettingError
+from ..embeddings.encoders import find_encoder
+from ..embeddings.vector_cache import CachedEncoder
+from ..errors import DataError, HandfulWarning, ModelError, SettingError
+from ..models.components import HEADS, REPRESENTATIONS
 from ..models.few_shot import VECTOR_TABLE, FewShotModel
-from ..models.settings import FinetuneSettings, ModelSettings
+from ..models.sentence_encoder import SentenceEncoder
+from ..models.settings import ModelSettings
+from ..models.signatures import T_SIGNALS, variation
 from ..models.storage import CONFIG, MODEL, RUN_FORMAT, load_model, read_config, save_model
 from ..utils.files import write_json
-from ..utils.functional import Floats
-from ..utils.paths import check_not_input
+from ..utils.functional import Floats, Ints
+from ..utils.paths import cache_folder, check_not_input
 from ..utils.settings import option, settings_from_dict, settings_from_flat, settings_to_dict
 from .checkpoints import (
     CHECKPOINT,
@@ -38,13 +46,34 @@ from .checkpoints import (
     save_pool,
     save_vectors,
 )
-from .evaluation import Score, evaluate, paired_difference
+from .evaluation import Score, measure_episodes, paired_difference
 from .pretraining import MaskedLanguageModel
 from .training import TrainingSettings, meta_train
-from .vector_identity import Marking, VectorIdentity, mark_by_table, mark_by_text, words_to_mark
+from .vector_identity import (
+    SENTENCE_TOLERANCE,
+    TOLERANCE,
+    Marking,
+    VectorIdentity,
+    mark_by_table,
+    mark_by_text,
+    words_to_mark,
+)
 
-IDENTITY = "word_vectors"  # in the config, next to the settings
-EPISODE_HELP = {"way": "Classes per episode.", "shot": "Labelled examples per class.", "queries": "Queries per class."}
+IDENTITY, PLUGINS, VARIATION = "word_vectors", "plugins", "signal_variation"  # in the config, next to the settings
+POSITIONED = ("cnn", "attention")  # in the paper, these use the positions of words relative to head and tail of a relation
+VARIATION_EPISODES = 10  # to measure how much signals vary
+NEARLY_CONSTANT = 0.01  # of the mean: a signal that varies less says nothing that a generator could learn from
+EPISODE_HELP = {
+    "way": "Classes per episode.",
+    "shot": "Labelled examples per class.",
+    "queries": "Queries per class.",
+    "class_names": "Add the words of each class's name to its examples.",
+    "unlabelled": "Number of further texts per class to learn from without their labels; the head must be able to.",
+    "transductive": "Also learn from the queries, without their labels; the head must be able to.",
+    "unbalanced": "Test with queries whose classes are unequally frequent.",
+    "none_share": "Share of the test queries that belong to no class of the episode, from 0 to below 1.",
+}
+OPEN_OPTIONS = ("class_names", "unlabelled", "transductive", "unbalanced", "none_share")  # of episodes, reported if set
 CURVE_SEED = 1_000_000  # differs from that of any run
 
 
@@ -65,7 +94,10 @@ class ReadingSettings:
 class RunSettings:
     """All settings of a run: the same settings give the same numbers."""
 
-    data: str = option("demo", "Data: demo, requests, a file (CSV, TSV, JSON, Parquet, Excel), or a name in the data folder.")
+    data: str = option(
+        "demo",
+        "Data: demo, requests, a file (CSV, TSV, JSON, Parquet, Excel), a name in the data folder, or hf:NAME on the hub.",
+    )
     split: str | None = option(None, "JSON file with the classes of train, val and test, or the name of a packaged split.")
     skip_empty: bool = option(False, "Skip texts without words instead of stopping at them.")
     reading: ReadingSettings = field(default_factory=ReadingSettings)
@@ -85,20 +117,28 @@ class ExperimentData:
     """A data set with word vectors, ready for episodes."""
 
     dataset: Dataset
-    corpus: Corpus  # without the words that have no vector
+    corpus: Corpus  # without the words that are too rare or have no vector
     texts: Texts
     background: SourcePool | None  # replaces the source pool, if the model uses it
     mark: Marking  # identifies the vectors of words
+    names: Ints  # (classes,): the document with the words of each class's name, -1 if there is none
+    tolerance: float = TOLERANCE  # for telling the vectors from others
 
     def sampler(self, part: str, spec: EpisodeSpec, seed: int, training: SourcePool | None = None) -> EpisodeSampler:
         """Episodes from one part of the split; `training`, if given, replaces the statistics of the training examples."""
         split = self.dataset.split
         pool = self.background or training
-        return EpisodeSampler(self.corpus, getattr(split, part), split.train, spec, seed, pool, training)
+        if spec.class_names and not (self.names >= 0).any():
+            raise DataError(
+                "No class has a name that reads as words: remove --class-names, or name the classes; in Python, load the data "
+                "with class_names too."
+            )
+        arguments = self.corpus, getattr(split, part), split.train, spec, seed, pool, training
+        return OpenSampler(self.names, *arguments) if spec.is_open else EpisodeSampler(*arguments)
 
     def identity(self, words: Sequence[str]) -> VectorIdentity:
         """The identity of the word vectors, judged by these words."""
-        return VectorIdentity(self.texts.table.shape[1], self.mark(words))
+        return VectorIdentity(self.texts.table.shape[1], self.mark(words), self.tolerance)
 
 
 def load_data(settings: RunSettings) -> Dataset:
@@ -109,11 +149,26 @@ def load_data(settings: RunSettings) -> Dataset:
 
 
 def load_experiment_data(settings: RunSettings, encode: Callable[[Sequence[str]], Floats] | None = None) -> ExperimentData:
-    """The data and vectors of a run; `encode`, if given, replaces the tables and computes a vector for each word of a text."""
+    """The data and vectors of a run; `encode`, if given, replaces the tables and computes a vector for each word of a text.
+
+    With the representation `sentence` it computes a vector for each of several texts.
+    """
     dataset = load_data(settings)
-    corpus, texts, mark = _with_vectors(dataset.corpus, settings.model, encode)
+    words, names = name_documents(dataset.corpus.classes, settings.episode.class_names)
+    frequent = dataset.corpus.frequent(settings.model.min_count)
+    corpus, texts, mark = _with_vectors(frequent.with_documents(words), settings.model, encode)
+    names = np.where(names >= 0, len(dataset.corpus) + names, -1)
+    names[texts.lengths[names] == 0] = -1  # no word of the name has a vector
     wanted = settings.model.attention.word_frequencies == "background"
-    return ExperimentData(dataset, corpus, texts, background_pool(corpus.vocabulary) if wanted else None, mark)
+    return ExperimentData(
+        dataset,
+        corpus.first(len(dataset.corpus)),
+        texts,
+        background_pool(corpus.vocabulary) if wanted else None,
+        mark,
+        names,
+        SENTENCE_TOLERANCE if settings.model.vectors.sentence_encoder else TOLERANCE,
+    )
 
 
 def _with_vectors(
@@ -121,16 +176,28 @@ def _with_vectors(
 ) -> tuple[Corpus, Texts, Marking]:
     """A corpus with word vectors: one per distinct word or, with `contextual:ENCODER`, one per occurrence."""
     encoder = settings.vectors.encoder
+    if settings.vectors.sentence_encoder:
+        sentences = _sentence_encoder(settings.vectors.sentence_encoder, encode)
+        table = sentences.read(" ".join(corpus.words(document)) for document in range(len(corpus))).vectors
+        return corpus, corpus.sentence_texts(table), mark_by_text(lambda words: sentences.read(words).vectors)
     if encode:
         vectors = [encode(corpus.words(document)) for document in range(len(corpus))]
         return corpus, corpus.contextual_texts(np.concatenate(vectors).astype(np.float32)), mark_by_text(encode)
     if encoder:
         return corpus, _contextual(corpus, settings, encoder), mark_by_text(lambda words: encoder.encode([words])[0])
-    tables = load_vectors(settings.vectors.names)
-    length = np.float32(settings.vectors.length)
+    tables = load_vectors(settings.vectors.names, rescaled=settings.vectors.length > 0)
+    length = np.float32(settings.vectors.length or 1)
     table = length * tables.lookup(corpus.vocabulary.words)
     known = corpus.keep_words((table != 0).any(axis=1))
     return known, known.texts(table), mark_by_table(corpus.vocabulary, table, lambda words: length * tables.lookup(words))
+
+
+def _sentence_encoder(name: str, encode: Callable[[Sequence[str]], Floats] | None) -> SentenceEncoder:
+    """A sentence encoder by its name, whose vectors are kept in the cache folder, or a function in its place."""
+    if encode:
+        return SentenceEncoder(name, SimpleNamespace(encode=encode), named=False)
+    file = cache_folder() / "sentences.sqlite"
+    return SentenceEncoder(name, CachedEncoder(find_encoder(name), most=1, file=file), named=True)
 
 
 def _contextual(corpus: Corpus, settings: ModelSettings, encoder: Encoder) -> Texts:
@@ -150,18 +217,22 @@ def train_run(
 ) -> list[dict[str, float]]:
     """Meta-train into a folder; an interrupted run is resumed, and a finished one is left unchanged."""
     inputs = inputs or load_experiment_data(settings)
-    if settings.model.head == "finetune":
-        settings = replace(settings, model=replace(settings.model, finetune=FinetuneSettings(len(inputs.corpus.classes))))
-    train = inputs.sampler("train", settings.episode, settings.seed)
+    settings = replace(settings, model=_suited(settings.model, inputs))
+    train = inputs.sampler("train", settings.episode.for_training, settings.seed)
     vectors = inputs.identity(words_to_mark(inputs.corpus.vocabulary, train.training_pool.counts))
     _claim_folder(folder, settings, vectors)
-    validation = inputs.sampler("val", settings.episode, settings.seed)
+    validation = inputs.sampler("val", settings.episode.for_training, settings.seed)
     model = FewShotModel.initial(settings.model, vectors.dim, settings.seed)
+    labels = inputs.corpus.labels
+    documents = np.flatnonzero(np.isin(labels, inputs.dataset.split.train))
+    pool = inputs.background or train.training_pool
+    model = model.learn_from_texts(inputs.texts.select(documents), labels[documents], pool)
     if settings.model.trains_table:
         model = model.with_vectors(inputs.texts.table)
     if settings.training.pretraining_epochs:
         model = _pretrained(model, settings, inputs, folder, quiet)
-    write_json(folder / CONFIG, {"format": RUN_FORMAT, IDENTITY: asdict(vectors), **settings_to_dict(settings)})
+    facts = {"format": RUN_FORMAT, IDENTITY: asdict(vectors), VARIATION: signal_variation(model, inputs.texts, train)}
+    write_json(folder / CONFIG, {**facts, **_plugins(settings.model), **settings_to_dict(settings)})
     trained, history = meta_train(
         model,
         inputs.texts,
@@ -183,13 +254,41 @@ def train_run(
     return history
 
 
+def _suited(settings: ModelSettings, inputs: ExperimentData) -> ModelSettings:
+    """The settings with what depends on the data: its classes, and whether texts have a head and a tail."""
+    if settings.head == "finetune":
+        classes, outputs = len(inputs.corpus.classes), tuple(inputs.dataset.split.train)
+        settings = replace(settings, finetune=replace(settings.finetune, classes=classes, outputs=outputs))
+    if settings.positions is None:
+        settings = replace(settings, positions=settings.representation in POSITIONED and inputs.corpus.positions.shape[1] > 0)
+    return settings
+
+
+def signal_variation(model: FewShotModel, texts: Texts, sampler: EpisodeSampler) -> dict[str, float]:
+    """How much t varies over the words of an episode, as a share of its mean; warns if it hardly does."""
+    columns = {name: column for column, name in enumerate(model.representation.signals) if name in T_SIGNALS}
+    if not columns:
+        return {}
+    episodes = [model.prepare(texts, [sampler[index]]).batch.signals for index in range(VARIATION_EPISODES)]
+    shares = {name: float(np.mean([variation(words[:, i]) for words in episodes])) for name, i in columns.items()}
+    for name, share in shares.items():
+        if share < NEARLY_CONSTANT:
+            warnings.warn(
+                f"The signal {name} is nearly constant (its deviation is {share:.2%} of its mean), so the attention learns "
+                "nothing from it: lower --penalty, use longer vectors (--length) or --stop relative, or change --estimator.",
+                HandfulWarning,
+                stacklevel=3,
+            )
+    return shares
+
+
 def curve_samplers(inputs: ExperimentData, settings: RunSettings) -> dict[str, EpisodeSampler]:
     """Episodes of training and of test classes for a learning curve, if the settings request one.
 
     They have their own seed, the same for every run, and are never used for training.
     """
     parts = {"seen": "train", "unseen": "test"} if settings.training.curve_episodes else {}
-    return {name: inputs.sampler(part, settings.episode, CURVE_SEED) for name, part in parts.items()}
+    return {name: inputs.sampler(part, settings.episode.for_training, CURVE_SEED) for name, part in parts.items()}
 
 
 def _pretrained(model: FewShotModel, settings: RunSettings, inputs: ExperimentData, folder: Path, quiet: bool) -> FewShotModel:
@@ -221,7 +320,7 @@ def _claim_folder(folder: Path, settings: RunSettings, vectors: VectorIdentity) 
     if (folder / MODEL).exists():
         raise ModelError(f"{folder} contains a finished run: {remedy}.")
     if (folder / CONFIG).exists():
-        config = read_config(folder, RUN_FORMAT)
+        config = _read_run_config(folder)
         if run_settings(config) != settings:
             raise ModelError(f"{folder} contains a run with other settings: {remedy}.")
         if not _vector_identity(folder, config).agrees(vectors):
@@ -233,7 +332,35 @@ def _claim_folder(folder: Path, settings: RunSettings, vectors: VectorIdentity) 
 
 def run_settings(config: Mapping[str, Any]) -> RunSettings:
     """The settings in a config file."""
-    return settings_from_dict(RunSettings, {name: value for name, value in config.items() if name not in ("format", IDENTITY)})
+    about = ("format", IDENTITY, PLUGINS, VARIATION)
+    return settings_from_dict(RunSettings, {name: value for name, value in config.items() if name not in about})
+
+
+def _plugins(settings: ModelSettings) -> dict[str, dict[str, str]]:
+    """The packages of the parts that are not Handful's own, for the config: empty if there is none."""
+    parts = ((REPRESENTATIONS, settings.representation), (HEADS, settings.head))
+    packages = {components.kind: components.package(name) for components, name in parts if components.package(name)}
+    return {PLUGINS: packages} if packages else {}
+
+
+def _read_run_config(folder: Path) -> dict[str, Any]:
+    """The config of a run, whose plugins are installed."""
+    config = read_config(folder, RUN_FORMAT)
+    packages, model = (dict(part) if isinstance(part := config.get(name), dict) else {} for name in (PLUGINS, "model"))
+    for components in (REPRESENTATIONS, HEADS):
+        name, package = model.get(components.kind), packages.get(components.kind)
+        if package and name not in components:
+            raise ModelError(
+                f"{folder} uses the {components.kind} {name!r} of the package {package}, which is not installed: "
+                "install that package."
+            )
+    return config
+
+
+def recorded_variation(folder: Path) -> dict[str, float]:
+    """How much the signals of a run vary, as recorded when it was trained; empty if it has no t."""
+    shares: dict[str, float] = read_config(folder, RUN_FORMAT).get(VARIATION, {})
+    return shares
 
 
 def _vector_identity(folder: Path, config: Mapping[str, Any]) -> VectorIdentity:
@@ -284,7 +411,7 @@ class LoadedRun:
 
 def load_run(folder: Path) -> LoadedRun:
     """Load a finished run: its settings, its trained model, and the identity of its word vectors."""
-    config = read_config(folder, RUN_FORMAT)
+    config = _read_run_config(folder)
     settings = run_settings(config)
     vectors = _vector_identity(folder, config)
     return LoadedRun(folder, settings, load_model(folder, settings.model, vectors.dim), vectors)
@@ -295,15 +422,23 @@ def load_run(folder: Path) -> LoadedRun:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The accuracy of each test episode, and how it was measured."""
+    """The accuracy of each test episode, and how it was measured.
+
+    With queries of no class, `areas` has the area under the ROC curve of the largest score: 1 if it tells all of them.
+    """
 
     accuracies: np.ndarray[Any, Any]
     queries: int
     seconds: float
+    areas: np.ndarray[Any, Any] | None = None
 
     @property
     def score(self) -> Score:
         return Score.of(self.accuracies)
+
+    @property
+    def area(self) -> Score | None:
+        return None if self.areas is None else Score.of(self.areas)
 
 
 def evaluate_run(
@@ -320,23 +455,25 @@ def evaluate_run(
 ) -> Evaluation:
     """Test a run, given as a folder or loaded, on the classes of one part of its own data or of other data."""
     run = (run if isinstance(run, LoadedRun) else load_run(run)).on(data, split)
+    spec = spec or run.settings.episode
+    run = replace(run, settings=replace(run.settings, episode=spec))
     if inputs:
         run.check_vectors(inputs)
     else:
         inputs = run.load_data()
     training = None if part == "train" else run.pool(inputs)  # the run's pool would count the episode's own classes
-    sampler = inputs.sampler(part, spec or run.settings.episode, run.settings.seed if seed is None else seed, training)
+    sampler = inputs.sampler(part, spec, run.settings.seed if seed is None else seed, training)
     texts = run.texts(inputs)
     start = time.perf_counter()
     fast = run.model.to_torch() if find_spec("torch") else run.model  # its compiled LSTM is faster than NumPy
-    accuracies = evaluate(fast, texts, sampler, episodes, workers, quiet)
-    return Evaluation(accuracies, sampler.queries_used, time.perf_counter() - start)
+    accuracies, areas = measure_episodes(fast, texts, sampler, episodes, workers, quiet).T
+    return Evaluation(accuracies, sampler.queries_used, time.perf_counter() - start, areas if spec.none_share else None)
 
 
 def evaluation_report(run: LoadedRun, against: LoadedRun | None = None, **options: Any) -> dict[str, Any]:
     """The evaluation of a run as plain values; with `against`, including the paired difference from another run."""
     settings = run.settings
-    shape = {name: options.pop(name) for name in ("way", "shot", "queries") if name in options}
+    shape = {name: options.pop(name) for name in EPISODE_HELP if name in options}
     spec = replace(settings.episode, **{name: value for name, value in shape.items() if value is not None})
     seed = settings.seed if options.get("seed") is None else options["seed"]
     options |= {"seed": seed, "spec": spec}
@@ -353,7 +490,10 @@ def evaluation_report(run: LoadedRun, against: LoadedRun | None = None, **option
         "seed": seed,
         "part": options.get("part", "test"),
         "data": options.get("data") or settings.data,
+        **{name: value for name, value in asdict(spec).items() if name in OPEN_OPTIONS and value},
     }
+    if result.area:
+        report |= {"auroc": result.area.mean, "auroc_ci95": result.area.ci95}
     if against:
         difference = paired_difference(result.accuracies, evaluate_run(against, **options).accuracies)
         report |= {"difference": difference.mean, "difference_ci95": difference.ci95}

@@ -32,7 +32,7 @@ class TrainingSettings:
     tasks: int = option(1, "Episodes per update, over which the gradient is averaged.", at_least=1)
     validation_episodes: int = option(100, "Validation episodes after each epoch.", at_least=1)
     patience: int = option(20, "Epochs without improvement before stopping.", at_least=1)
-    epochs: int = option(1000, "Maximum number of epochs.", at_least=1)
+    epochs: int = option(1000, "Maximum number of epochs; 0 keeps the initial parameters.", at_least=0)
     pretraining_epochs: int = option(
         0,
         "Maximum epochs of masked language modelling on the texts of the training classes, if an encoder is trained.",
@@ -90,7 +90,7 @@ def meta_train(
 
     The accuracy on the curve episodes of each sampler in `watched` is recorded as `NAME_accuracy`, and not used otherwise.
     """
-    if not model.parameters:  # the nearest-neighbour head has nothing to learn
+    if not model.trainable:  # the nearest-neighbour head has nothing to learn
         return model, []
     state = state or initial_state(model)
     checks = list(prepare_batches(model, texts, validation, range(settings.validation_episodes)))
@@ -120,7 +120,7 @@ def _epoch(
     """Run one epoch: the training episodes, then the validation episodes and those of the curves."""
     learner = model.with_parameters(state.parameters).to_torch()
     steps = state.epoch * -(-settings.episodes // settings.tasks)
-    optimizer = restore_adam(learner.parameters, settings.learning_rate, state.moments, steps)
+    optimizer = restore_adam(learner.trainable, settings.learning_rate, state.moments, steps)
     start = state.epoch * settings.episodes
     updates = [
         range(i, min(i + settings.tasks, start + settings.episodes))
@@ -145,7 +145,7 @@ def _epoch(
     return TrainingState(
         parameters,
         parameters if better else state.best,
-        adam_moments(learner.parameters, optimizer),
+        adam_moments(learner.trainable, optimizer),
         state.epoch + 1 if better else state.best_epoch,
         [*state.history, line],
     )

@@ -17,6 +17,7 @@ from ..utils.functional import Floats, Ints
 
 MARKED = 64  # words: the most frequent ones, which are likely to occur in other texts too
 TOLERANCE = 1e-3  # relative to the typical size of a mark
+SENTENCE_TOLERANCE = 0.3  # of 8-bit encoders, whose vectors depend on the processor; other encoders differ by far more
 
 Marks = Mapping[str, float]
 Marking = Callable[[Sequence[str]], Marks]  # marks some of the words, from their vectors in some table
@@ -28,6 +29,7 @@ class VectorIdentity:
 
     dim: int
     marks: Marks
+    tolerance: float = TOLERANCE
 
     @classmethod
     def from_json(cls, value: Any) -> VectorIdentity:
@@ -38,8 +40,9 @@ class VectorIdentity:
         """Whether the vectors have the same length, and the words marked in both have the same marks."""
         shared = [word for word in self.marks if word in other.marks]
         first, second = (np.array([identity.marks[word] for word in shared]) for identity in (self, other))
+        tolerance = max(self.tolerance, other.tolerance)
         usual = np.sqrt(np.mean(np.square([*self.marks.values()]))) if shared else 0.0
-        return self.dim == other.dim and bool(np.all(np.abs(first - second) <= TOLERANCE * usual))
+        return self.dim == other.dim and bool(np.all(np.abs(first - second) <= tolerance * usual))
 
 
 def words_to_mark(vocabulary: Vocabulary, counts: Ints) -> list[str]:

@@ -11,75 +11,20 @@ import numpy as np
 from ..data.corpus import Texts, join_texts
 from ..data.episodes import Episode
 from ..data.frequencies import SourcePool
-from ..embeddings.contextual import Encoder
 from ..errors import MissingExtraError, SettingError
-from ..utils.functional import Array, Floats, Ints, as_like, cross_entropy, one_hot
+from ..utils.functional import Array, Floats, Ints, as_like, cross_entropy, one_hot, squared_error
 from ..utils.parallel import available_threads
-from .attention import AttentionGenerator, Parameters
+from .attention import Parameters
+from .components import HEADS, REPRESENTATIONS, make_component
+from .examples import scorer_from_vectors
 from .finetuning import Finetune
-from .heads import (
-    Centroid,
-    Head,
-    Induction,
-    Logistic,
-    Nearest,
-    Prototype,
-    ReadyHead,
-    RefinedRidge,
-    Ridge,
-    Routing,
-    Scorer,
-    UnitRidge,
-    part_of,
-)
+from .heads import Head, ReadyHead, Scorer, UnitRidge, part_of
 from .maml import Maml
-from .representations import (
-    ENTITIES,
-    POSITION_NUMBERS,
-    Attention,
-    Batch,
-    Cnn,
-    FirstToken,
-    Idf,
-    Mean,
-    Representation,
-    SelfAttentive,
-    WeightedBag,
-)
+from .metric_heads import OpenHead
+from .representations import Batch, LearnsFromTexts, Noise, Representation, WeightedBag
 from .settings import ModelSettings
 from .signatures import measure_signals
 
-REPRESENTATIONS: dict[str, Callable[[ModelSettings], Representation]] = {
-    "mean": lambda settings: Mean(),
-    "idf": lambda settings: Idf(),
-    "cnn": lambda settings: Cnn(positions=settings.positions * ENTITIES * POSITION_NUMBERS),
-    "lstm": lambda settings: SelfAttentive(),
-    "cls": lambda settings: FirstToken(settings.vectors.encoder or Encoder()),
-    "attention": lambda settings: Attention(
-        AttentionGenerator(
-            settings.attention.signals,
-            settings.attention.network,
-            settings.attention.embeddings,
-            settings.positions * ENTITIES * POSITION_NUMBERS,
-        ),
-        settings.attention.rarity,
-    ),
-}
-HEADS: dict[str, Callable[[ModelSettings], Head | Maml | Finetune]] = {
-    "ridge": lambda settings: Ridge(),
-    "unit-ridge": lambda settings: UnitRidge(),
-    "refined-ridge": lambda settings: RefinedRidge(),
-    "logistic": lambda settings: Logistic(),
-    "nearest": lambda settings: Nearest(settings.distance),
-    "centroid": lambda settings: Centroid(settings.distance),
-    "prototype": lambda settings: Prototype(settings.distance),
-    "maml": lambda settings: Maml(
-        settings.maml.first_order, settings.maml.inner_steps, settings.maml.inner_rate, settings.maml.hidden
-    ),
-    "finetune": lambda settings: Finetune(settings.finetune.classes),
-    "routing": lambda settings: Routing(settings.distance),
-    "induction": lambda settings: Induction(),
-}
 VECTOR_TABLE = "vectors.table"  # the parameter name of a trained table
 AT_ONCE = 10  # episodes per pass: more would not be faster, and costs memory
 ADAPTING = (Maml, Finetune)  # heads that also adapt the representation: they take documents instead of vectors
@@ -87,12 +32,14 @@ ADAPTING = (Maml, Finetune)  # heads that also adapt the representation: they ta
 
 @dataclass(frozen=True, eq=False)
 class EpisodeBatch:
-    """Episodes of the same shape, prepared for one pass: episode after episode, its support documents and then its queries."""
+    """Episodes of the same shape, prepared for one pass: episode after episode, its support, its queries, its other texts."""
 
     batch: Batch  # signals are NumPy
     support_targets: Floats  # (episodes, examples, classes), one-hot
-    query_targets: Floats  # (episodes, queries, classes), one-hot
+    query_targets: Floats  # (episodes, queries, classes), one-hot; there may be more queries, of no class
     classes: Ints  # (episodes, examples + queries): the class of each document, in the corpus
+    names: int = 0  # how many of the examples, the first ones, are the words of classes
+    unlabelled: int = 0  # number of other texts
 
 
 class FewShotModel:
@@ -103,8 +50,10 @@ class FewShotModel:
 
     def __init__(self, settings: ModelSettings, parameters: Parameters) -> None:
         self.settings, self.parameters = settings, dict(parameters)
-        self.representation = REPRESENTATIONS[settings.representation](settings)
-        self.head = HEADS[settings.head](settings)
+        self.representation: Representation = make_component(
+            REPRESENTATIONS, settings.representation, settings, settings.representation_options
+        )
+        self.head: Head | Maml | Finetune = make_component(HEADS, settings.head, settings, settings.head_options)
         self._encoder = settings.vectors.encoder if settings.vectors.trained else None
         self._array: Callable[[np.ndarray[Any, Any]], Array] = np.asarray
 
@@ -148,9 +97,38 @@ class FewShotModel:
         """Number of threads that torch can use efficiently: all for an encoder, one for small matrices."""
         return available_threads() if self.settings.trains_encoder else 1
 
+    def learn_from_texts(self, texts: Texts, labels: Ints, pool: SourcePool) -> FewShotModel:
+        """The model with what its representation learns from the training texts, before any training."""
+        if not isinstance(self.representation, LearnsFromTexts):
+            return self
+        if self.settings.vectors.trained:
+            raise SettingError(
+                f"The representation {self.settings.representation} learns from the vectors of the training texts, which must "
+                "not change afterwards: remove --train-vectors."
+            )
+        signals = self.fit_statistics(texts, labels, int(labels.max()) + 1, pool, pool)(texts)
+        learned = self.representation.learn(Batch(texts, signals), labels)
+        return self.with_parameters({**self.parameters, **{f"representation.{name}": value for name, value in learned.items()}})
+
+    @property
+    def fixed(self) -> dict[str, Array]:
+        """The parameters that were learned from the training texts, which training does not change."""
+        names = self.representation.fixed if isinstance(self.representation, LearnsFromTexts) else ()
+        return {f"representation.{name}": self.parameters[f"representation.{name}"] for name in names}
+
+    @property
+    def trainable(self) -> dict[str, Array]:
+        """The parameters that training changes."""
+        fixed = self.fixed
+        return {name: value for name, value in self.parameters.items() if name not in fixed}
+
     def represent(self, batch: Batch, noise: np.random.Generator | None = None) -> Array:
         """φ of each document: (documents, dim)."""
         return self.representation(part_of(self.parameters, "representation"), self._arrays(batch), noise)
+
+    def _represent_adapted(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        """φ with parameters that were adapted to tasks."""
+        return self.representation({**part_of(self.fixed, "representation"), **parameters}, batch, noise)
 
     def _arrays(self, batch: Batch) -> Batch:
         texts, signals = batch.texts, self._array(batch.signals)
@@ -185,7 +163,9 @@ class FewShotModel:
             if self._array is np.asarray:
                 score = self.to_torch().learn(support, targets)
                 return lambda queries: np.asarray(score(queries))
-            adapted = self.head.adapt(self.representation, self.parameters, self._arrays(support), self._array(targets), noise)
+            adapted = self.head.adapt(
+                self._represent_adapted, self.trainable, self._arrays(support), self._array(targets), noise
+            )
             return lambda queries: adapted(self._arrays(queries))
         scorer = self._fit_head(self._stack(self.represent(support, noise), tasks), targets, noise)
         return lambda queries: scorer(self._stack(self.represent(queries, noise), tasks))
@@ -193,6 +173,21 @@ class FewShotModel:
     def _fit_head(self, vectors: Array, targets: Floats, noise: np.random.Generator | None) -> Scorer:
         assert not isinstance(self.head, ADAPTING)  # noqa: S101 - for the type checker: learn() ensures it
         return self.head.fit(part_of(self.parameters, "head"), vectors, self._array(targets), noise)
+
+    def _fit_open(self, vectors: Array, prepared: EpisodeBatch, noise: np.random.Generator | None) -> Scorer:
+        """Fit the head to open episodes; a head that does not tell class names from examples takes them for examples."""
+        head, parameters, targets = self.head, part_of(self.parameters, "head"), prepared.support_targets
+        names, examples = prepared.names, targets.shape[1]
+        unlabelled = vectors[:, vectors.shape[1] - prepared.unlabelled :]  # (episodes, texts, width)
+        if isinstance(head, UnitRidge) and noise is None:  # as in the classifier; it cannot be differentiated
+            ready = ReadyHead(head, {name: np.asarray(value) for name, value in parameters.items()})
+            first = np.arange(examples) < names
+            tasks = zip(np.asarray(vectors[:, :examples]), targets, np.asarray(unlabelled), strict=True)
+            scorers = [scorer_from_vectors(ready, own, labels, first, texts) for own, labels, texts in tasks]
+            return lambda queries: np.stack([score(np.asarray(own)) for score, own in zip(scorers, queries, strict=True)])
+        if isinstance(head, OpenHead):
+            return head.fit_open(parameters, vectors[:, :examples], self._array(targets), names, unlabelled)
+        return self._fit_head(vectors[:, :examples], targets, noise)
 
     @property
     def ready_head(self) -> ReadyHead:
@@ -217,7 +212,7 @@ class FewShotModel:
         """Words and statistics of episodes of the same shape: everything that does not depend on the parameters."""
         parts, signals = [], []
         for episode in episodes:
-            part = texts.select(np.concatenate([episode.support, episode.query]))
+            part = texts.select(np.concatenate([episode.support, episode.query, episode.unlabelled]))
             support = part.select(np.arange(len(episode.support)))
             task = self.fit_statistics(support, episode.support_labels, len(episode.classes), episode.pool, episode.training)
             parts.append(part)
@@ -228,6 +223,8 @@ class FewShotModel:
             np.stack([one_hot(episode.support_labels, way) for episode in episodes]),
             np.stack([one_hot(episode.query_labels, way) for episode in episodes]),
             np.stack([e.classes[np.concatenate([e.support_labels, e.query_labels])] for e in episodes]),
+            episodes[0].names,
+            len(episodes[0].unlabelled),
         )
 
     def fit_statistics(
@@ -241,22 +238,36 @@ class FewShotModel:
         """Logits of every query: (episodes, queries, classes)."""
         targets = prepared.support_targets
         episodes, examples, _ = targets.shape
+        if prepared.unlabelled and not isinstance(self.head, (UnitRidge, OpenHead)):
+            raise SettingError(
+                f"The head {self.settings.head} cannot learn from texts without labels: use soft-kmeans, unit-ridge or "
+                "refined-ridge, or remove --transductive and --unlabelled."
+            )
         if isinstance(self.head, ADAPTING):
             documents = np.arange(len(prepared.batch.texts)).reshape(episodes, -1)  # (episodes, examples + queries)
             support, queries = documents[:, :examples].ravel(), documents[:, examples:].ravel()
             return self.learn(prepared.batch.select(support), targets, noise)(prepared.batch.select(queries))
-        vectors = self._stack(self.represent(prepared.batch, noise), episodes)  # one pass over support and queries
-        return self._fit_head(vectors[:, :examples], targets, noise)(vectors[:, examples:])
+        vectors = self._stack(self.represent(prepared.batch, noise), episodes)  # one pass over all texts
+        queries = vectors[:, examples : vectors.shape[1] - prepared.unlabelled]
+        if prepared.names or prepared.unlabelled:
+            return self._fit_open(vectors, prepared, noise)(queries)
+        return self._fit_head(vectors[:, :examples], targets, noise)(queries)
 
     def loss(self, prepared: EpisodeBatch, noise: np.random.Generator | None = None) -> tuple[Array, float]:
         """The training loss and the accuracy: on the queries of the episodes or, in pre-training, over all classes."""
         if isinstance(self.head, Finetune):
             logits = self.head.class_logits(part_of(self.parameters, "head"), self.represent(prepared.batch, noise))
-            targets = one_hot(prepared.classes.ravel(), self.head.classes)
+            targets = self.head.class_targets(prepared.classes.ravel())
+            loss = cross_entropy(logits, self._array(targets))
         else:
             logits, targets = self.logits(prepared, noise), prepared.query_targets
+            loss = self.query_loss(logits, self._array(targets))
         right = np.asarray(logits.detach()).argmax(-1) == targets.argmax(-1)
-        return cross_entropy(logits, self._array(targets)), float(right.mean())
+        return loss, float(right.mean())
+
+    def query_loss(self, logits: Array, targets: Array) -> Array:
+        """The mean loss of queries (..., classes): the one that is trained on and watched on validation classes."""
+        return (squared_error if self.settings.loss == "squared" else cross_entropy)(logits, targets)
 
 
 class Task:

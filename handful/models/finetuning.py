@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import MissingExtraError
-from ..utils.functional import Array, array_namespace, cross_entropy, distances
+from ..utils.functional import Array, Floats, Ints, array_namespace, cross_entropy, distances, one_hot
 from .attention import Parameters
 from .heads import initial_layers, part_of
 from .maml import for_each_task, task_logits
-from .representations import Batch, Noise, Representation
+from .representations import Batch, Noise, Represents
+from .settings import ModelSettings
 
 
 class NotConvergedWarning(UserWarning):
@@ -25,28 +26,46 @@ class NotConvergedWarning(UserWarning):
 class Finetune:
     """FT: pre-train on all training classes, fine-tune on the support set (Chen et al., 2019).
 
-    Pre-training classifies by the cosine to a learned direction per class, which keeps the vectors of a class together. On a
-    support set, a new network of 300 ReLU units is trained together with the representation until the gradient is small.
+    Pre-training classifies by the cosine to a learned direction per class, which keeps the vectors of a class together; with
+    `layered`, the cosine is taken after a layer of 300 ReLU units. On a support set, a new network of 300 ReLU units is trained
+    together with the representation until the gradient is small.
     """
 
-    classes: int  # of the training corpus
+    classes: int  # of the corpus
+    outputs: tuple[int, ...] = ()  # the classes that pre-training predicts; none: all
+    layered: bool = False
     hidden: int = 300
     tolerance: float = 1e-3
     rate: float = 0.01
     most_steps: int = 500
     scale: float = 10.0  # initial scale of the cosines
 
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Finetune:
+        own = settings.finetune
+        layered = own.pretraining_head == "perceptron"
+        return cls(own.classes, own.outputs, layered, rate=own.rate, most_steps=own.steps)
+
     def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
-        directions = rng.normal(size=(self.classes, width)).astype(np.float32)
-        return {"directions": directions, "log_scale": np.array(np.log(self.scale), np.float32)}
+        shape = len(self.outputs) or self.classes, self.hidden if self.layered else width
+        directions = rng.normal(size=shape).astype(np.float32)
+        layer = initial_layers(rng, (width, self.hidden)) if self.layered else {}
+        return {"directions": directions, "log_scale": np.array(np.log(self.scale), np.float32), **layer}
 
     def class_logits(self, parameters: Parameters, vectors: Array) -> Array:
-        """Logits over all classes of the corpus, for pre-training: (documents, classes)."""
-        scale = array_namespace(vectors).exp(parameters["log_scale"])
-        return scale * (1 - distances(vectors, parameters["directions"], "cosine"))
+        """Logits over the classes that pre-training predicts: (documents, outputs)."""
+        xp = array_namespace(vectors)
+        if self.layered:
+            vectors = xp.clip(vectors @ parameters["weight0"] + parameters["bias0"], 0, None)  # (documents, hidden)
+        return xp.exp(parameters["log_scale"]) * (1 - distances(vectors, parameters["directions"], "cosine"))
+
+    def class_targets(self, classes: Ints) -> Floats:
+        """One-hot targets of documents, given by their classes in the corpus: (documents, outputs)."""
+        targets = one_hot(classes, self.classes)
+        return targets[:, list(self.outputs)] if self.outputs else targets
 
     def adapt(
-        self, representation: Representation, parameters: Parameters, support: Batch, targets: Array, noise: Noise = None
+        self, representation: Represents, parameters: Parameters, support: Batch, targets: Array, noise: Noise = None
     ) -> Callable[[Batch], Array]:
         """Fine-tune on several tasks at once, each with its own copy of every parameter: see `Maml.adapt`."""
         try:
@@ -77,9 +96,7 @@ class Finetune:
         final = {name: value.detach() for name, value in tuned.items()}
         return lambda queries: task_logits(representation, final, queries, tasks, 0, None)
 
-    def _start(
-        self, representation: Representation, parameters: Parameters, support: Batch, targets: Array
-    ) -> dict[str, Array]:
+    def _start(self, representation: Represents, parameters: Parameters, support: Batch, targets: Array) -> dict[str, Array]:
         """A copy of the pre-trained representation and a new network for each task."""
         inner = part_of(parameters, "representation")
         width = representation(inner, support).shape[-1]

@@ -24,6 +24,7 @@ from ..utils.functional import (
 )
 from .attention import Parameters, drop_out
 from .representations import Noise
+from .settings import ModelSettings
 
 Scorer = Callable[[Array], Array]  # vectors (..., queries, width) to logits (..., queries, classes)
 Distance = Literal["euclidean", "squared", "cosine"]
@@ -68,6 +69,10 @@ class Ridge:
 
     penalty: float = 0.1
     scale: float = 5.0
+
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Ridge:
+        return cls(scale=settings.ridge_scale)
 
     def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
         return _logarithms(penalty=self.penalty, scale=self.scale)
@@ -217,6 +222,10 @@ class Nearest:
 
     distance: Distance = "euclidean"
 
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Nearest:
+        return cls(settings.distance)
+
     def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
         return {}
 
@@ -235,17 +244,23 @@ class Nearest:
 class Centroid:
     """The class with the nearest mean, directly on the vectors: a prototypical network without the network.
 
-    Only a scale for the distances is learned. It replaces the ridge when the paper combines attention with prototypes.
+    Only a scale for the distances is learned, if anything (`scaled`). It replaces the ridge when the paper combines attention
+    with prototypes.
     """
 
     distance: Distance = "squared"
+    scaled: bool = True
     scale: float = 5.0
 
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Centroid:
+        return cls(settings.distance, not settings.parameter_free)
+
     def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
-        return _logarithms(scale=self.scale)
+        return _logarithms(scale=self.scale) if self.scaled else {}
 
     def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
-        scale = array_namespace(vectors).exp(parameters["log_scale"])
+        scale = array_namespace(vectors).exp(parameters["log_scale"]) if self.scaled else 1.0
         prototypes = class_means(vectors, targets)
         return lambda queries: -scale * distances(queries, prototypes, self.distance)
 
@@ -268,6 +283,10 @@ class Prototype:
     distance: Distance = "euclidean"
     hidden: int = 300
     dropout: float = 0.1
+
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Prototype:
+        return cls(settings.distance)
 
     def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
         return initial_layers(rng, (width, self.hidden, self.hidden))
@@ -312,20 +331,28 @@ def last_layer(parameters: Parameters) -> int:
 class Routing:
     """The class with the nearest prototype, computed by dynamic routing over its examples (Geng et al., 2019).
 
-    Vectors and prototypes are squashed to lengths below 1, so that they can be compared. Only a scale for the distances is
-    learned. This is the induction module alone, used when the paper combines attention with an induction network.
+    Vectors and prototypes are squashed to lengths below 1, so that they can be compared, and a scale for the distances is
+    learned; without `scaled`, queries are compared as they are, and nothing is learned (as in the authors' code). This is the
+    induction module alone, used when the paper combines attention with an induction network.
     """
 
     distance: Distance = "squared"
+    scaled: bool = True
     iterations: int = 3
     scale: float = 5.0
 
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Routing:
+        return cls(settings.distance, not settings.parameter_free)
+
     def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
-        return _logarithms(scale=self.scale)
+        return _logarithms(scale=self.scale) if self.scaled else {}
 
     def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
-        scale = array_namespace(vectors).exp(parameters["log_scale"])
         prototypes = routed_means(squash(vectors), targets, self.iterations)
+        if not self.scaled:
+            return lambda queries: -distances(queries, prototypes, self.distance)
+        scale = array_namespace(vectors).exp(parameters["log_scale"])
         return lambda queries: -scale * distances(squash(queries), prototypes, self.distance)
 
 
@@ -334,18 +361,25 @@ class Induction:
     """INDUCT: the induction and relation modules of an induction network (Geng et al., 2019).
 
     Vectors pass through a learned map and a squash; dynamic routing then computes a prototype per class. A neural tensor layer
-    with 100 slices (Socher et al., 2013) scores each query against each prototype.
+    with 100 slices (Socher et al., 2013) scores each query against each prototype. A bias, the same for all classes, matters
+    only if a sigmoid follows.
     """
 
+    biased: bool = False
     iterations: int = 3
     slices: int = 100
+
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Induction:
+        return cls(biased=settings.loss == "squared")
 
     def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
         bound = width**-0.5
         tensor = rng.uniform(-bound, bound, (self.slices, width, width)).astype(np.float32) * bound
         layers = initial_layers(rng, (width, width))
         out = initial_layers(rng, (self.slices, 1))
-        return {"map": layers["weight0"], "map_bias": layers["bias0"], "tensor": tensor, "out": out["weight0"]}
+        bias = {"out_bias": out["bias0"]} if self.biased else {}
+        return {"map": layers["weight0"], "map_bias": layers["bias0"], "tensor": tensor, "out": out["weight0"], **bias}
 
     def fit(self, parameters: Parameters, vectors: Array, targets: Array, noise: Noise = None) -> Scorer:
         mapped = squash(vectors @ parameters["map"] + parameters["map_bias"])
@@ -357,4 +391,5 @@ class Induction:
         xp = array_namespace(queries)
         slices = queries[..., None, :, :] @ xp.matrix_transpose(halves)  # q · M · c: (..., slices, queries, classes)
         active = xp.clip(slices, 0, None)
-        return xp.sum(active * parameters["out"][:, :, None], axis=-3)  # (..., queries, classes)
+        scores = xp.sum(active * parameters["out"][:, :, None], axis=-3)  # (..., queries, classes)
+        return scores + parameters["out_bias"] if self.biased else scores

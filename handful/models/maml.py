@@ -12,7 +12,8 @@ from ..errors import MissingExtraError
 from ..utils.functional import Array, cross_entropy
 from .attention import Parameters
 from .heads import initial_layers, last_layer, part_of, perceptron
-from .representations import Batch, Noise, Representation
+from .representations import Batch, Noise, Represents
+from .settings import ModelSettings
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,16 @@ class Maml:
     hidden: int = 300  # 0: only a softmax layer
     dropout: float = 0.1
 
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Maml:
+        own = settings.maml
+        return cls(own.first_order, own.inner_steps, own.inner_rate, own.hidden)
+
     def initial(self, rng: np.random.Generator, width: int) -> dict[str, np.ndarray[Any, Any]]:
         return initial_layers(rng, (width, self.hidden, 1) if self.hidden else (width, 1))
 
     def adapt(
-        self, representation: Representation, parameters: Parameters, support: Batch, targets: Array, noise: Noise = None
+        self, representation: Represents, parameters: Parameters, support: Batch, targets: Array, noise: Noise = None
     ) -> Callable[[Batch], Array]:
         """Adapt to several tasks at once: each has its own copy of every parameter, along a first axis.
 
@@ -75,7 +81,7 @@ def for_each_task(parameters: Parameters, targets: Array) -> dict[str, Array]:
 
 
 def task_logits(
-    representation: Representation, parameters: Mapping[str, Array], batch: Batch, tasks: int, dropout: float, noise: Noise
+    representation: Represents, parameters: Mapping[str, Array], batch: Batch, tasks: int, dropout: float, noise: Noise
 ) -> Array:
     """Logits of a network whose parameters all have a first axis of tasks: (tasks, documents per task, classes)."""
     head = part_of(parameters, "head")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,8 +25,10 @@ from ..utils.functional import (
     segments,
     weighted_bag,
 )
+from ..utils.settings import option
 from .attention import AttentionGenerator, Parameters
 from .lstm import Vectors, bilstm, initial_bilstm
+from .settings import ModelSettings
 from .signatures import rarity
 
 Noise = np.random.Generator | None  # turns on dropout
@@ -45,7 +47,15 @@ class Batch:
         return replace(self, texts=self.texts.select(documents), signals=self.signals[words])
 
 
-class Representation(Protocol):
+class Represents(Protocol):
+    """A function that computes vectors of texts."""
+
+    def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        """φ of each document: (documents, width)."""
+        ...
+
+
+class Representation(Represents, Protocol):
     """A method that computes vectors of texts; `signals` names the statistics it needs."""
 
     @property
@@ -59,8 +69,22 @@ class Representation(Protocol):
         """Initial parameters for word vectors of length `dim`."""
         ...
 
-    def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
-        """φ of each document: (documents, width)."""
+
+@runtime_checkable
+class LearnsFromTexts(Representation, Protocol):
+    """A representation with parameters that it learns from the training texts, once, before training.
+
+    `fixed` names these parameters: training leaves them as they are, and they are saved with the others.
+    """
+
+    @property
+    def fixed(self) -> tuple[str, ...]: ...
+
+    def learn(self, batch: Batch, labels: Ints) -> dict[str, np.ndarray[Any, Any]]:
+        """The values of the fixed parameters, from all training texts with their classes.
+
+        The signals are measured as if the training texts were one large support set.
+        """
         ...
 
 
@@ -112,6 +136,34 @@ def _shares(values: Array, offsets: Offsets) -> Array:
 
 
 @dataclass(frozen=True)
+class Sif(WeightedBag):
+    """SIF: the mean of the word vectors, weighted by s(x) and without what all texts have in common (Arora et al., 2017).
+
+    The common components are the leading singular vectors of the training texts' weighted means. They are found once, before
+    training. The weights of a text are scaled to sum to 1.
+    """
+
+    removed: int = option(1, "Number of common components to remove.", at_least=1)
+    signals: ClassVar[tuple[str, ...]] = ("s",)
+    fixed: ClassVar[tuple[str, ...]] = ("common",)
+
+    def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
+        return {"common": np.zeros((self.removed, dim), np.float32)}
+
+    def learn(self, batch: Batch, labels: Ints) -> dict[str, np.ndarray[Any, Any]]:
+        means = super().__call__({}, batch)  # (documents, dim)
+        _, directions = np.linalg.eigh(means.T @ means)  # ascending
+        return {"common": directions[:, -self.removed :].T.astype(np.float32)}
+
+    def weights(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        return _shares(batch.signals[:, 0], batch.texts.offsets)
+
+    def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        means, common = super().__call__(parameters, batch, noise), parameters["common"]
+        return means - (means @ common.T) @ common
+
+
+@dataclass(frozen=True)
 class Attention(WeightedBag):
     """OUR: word vectors weighted by attention generated from distributional signatures (Bao et al., 2020).
 
@@ -121,6 +173,12 @@ class Attention(WeightedBag):
 
     generator: AttentionGenerator = field(default_factory=AttentionGenerator)
     rarity: float = 0.0
+
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Attention:
+        own = settings.attention
+        generator = AttentionGenerator(own.signals, own.network, own.embeddings, _position_numbers(settings))
+        return cls(generator, own.rarity)
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -148,6 +206,11 @@ def word_vectors(batch: Batch) -> Vectors:
 
 
 ENTITIES, POSITION_NUMBERS = 2, 5  # head and tail; numbers for a word's position relative to each (Zhang et al., 2017)
+
+
+def _position_numbers(settings: ModelSettings) -> int:
+    """How many numbers describe the position of a word; 0 if positions are not used."""
+    return bool(settings.positions) * ENTITIES * POSITION_NUMBERS
 
 
 def initial_positions(rng: np.random.Generator, wanted: int) -> dict[str, np.ndarray[Any, Any]]:
@@ -183,6 +246,10 @@ class Cnn:
     maps: int = 50
     positions: int = 0  # numbers for a word's position relative to the entities of its text, for relations
     signals: tuple[str, ...] = field(default=(), init=False)
+
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Cnn:
+        return cls(positions=_position_numbers(settings))
 
     def width(self, dim: int) -> int:
         return self.maps * len(self.windows)
@@ -265,6 +332,10 @@ class FirstToken:
     encoder: Encoder = field(default_factory=Encoder)
     signals: tuple[str, ...] = field(default=(), init=False)
 
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> FirstToken:
+        return cls(settings.vectors.encoder or Encoder())
+
     def width(self, dim: int) -> int:
         return dim
 
@@ -279,6 +350,29 @@ class FirstToken:
         own = [{name: value[task] for name, value in parameters.items()} for task in range(tasks)]
         vectors = [self.encoder.first_vectors(batch.texts.select(documents[i]), own[i]) for i in range(tasks)]
         return array_namespace(*vectors).concat(vectors)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The vector that a frozen sentence encoder computes for a whole text (Reimers and Gurevych, 2019).
+
+    The encoder has read far more text than any corpus here, and nothing of it is learned. So only the head can be trained.
+    """
+
+    signals: tuple[str, ...] = field(default=(), init=False)
+
+    def width(self, dim: int) -> int:
+        return dim
+
+    def initial(self, rng: np.random.Generator, dim: int) -> dict[str, np.ndarray[Any, Any]]:
+        return {}
+
+    def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        texts = batch.texts
+        vectors = np.zeros((len(texts), texts.table.shape[1]), np.float32)  # a text without words keeps its zeros
+        present = texts.lengths > 0
+        vectors[present] = texts.table[texts.rows[texts.offsets[:-1][present]]]  # every word has the vector of its text
+        return as_like(vectors, batch.signals)
 
 
 def distinct_words(texts: Texts, tasks: int = 0) -> tuple[Ints, Ints]:

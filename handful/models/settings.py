@@ -9,8 +9,9 @@ from ..data.corpus import MAX_WORDS
 from ..embeddings.contextual import Encoder, encoder_of
 from ..errors import SettingError
 from ..utils.settings import check_settings, option
+from .components import HEADS, REPRESENTATIONS
 
-Signal = Literal["s", "t", "frequency", "unevenness", "reach"]
+Signal = Literal["s", "t", "t-count", "t-softmax", "t-ridge", "frequency", "unevenness", "reach"]
 FREQUENCY: Signal = "frequency"  # the signal that rarity is computed from
 
 
@@ -20,11 +21,14 @@ class VectorSettings:
 
     names: str = option(
         "wordllama",
-        "Word vectors: tables joined by + (wordllama, minilm, paths), each :raw, :unit or :centred; or contextual:ENCODER.",
+        "Word vectors: tables joined by + (wordllama, minilm, paths), each :raw, :unit or :centred; or contextual:ENCODER; or "
+        "sentence:ENCODER, one vector per text.",
         name="vectors",
     )
     length: float = option(
-        1.0, "Typical length of the tables' word vectors; networks learn better from longer ones (10).", above=0
+        1.0,
+        "Typical length of the tables' word vectors; networks learn better from longer ones (10). 0: the tables' own lengths.",
+        at_least=0,
     )
     trained: bool = option(
         False, "Fine-tune the vectors of the training words, or the encoder that computes them.", name="train_vectors"
@@ -37,6 +41,12 @@ class VectorSettings:
     def encoder(self) -> Encoder | None:
         """The encoder that computes them; None for tables."""
         return encoder_of(self.names)
+
+    @property
+    def sentence_encoder(self) -> str:
+        """The name or folder of the sentence encoder that computes one vector per text; empty for vectors of words."""
+        kind, _, name = self.names.partition(":")
+        return name if kind == "sentence" else ""
 
 
 @dataclass(frozen=True)
@@ -70,8 +80,12 @@ class SignatureSettings:
     (maximum likelihood with additive smoothing, for which Theorem 1 is proved). `measure` is `entropy` (its inverse, the
     paper's t) or, for `ridge`, `max` (the largest absolute score over the classes, as in the released code). `penalty` is the
     weight of the squared norm (`softmax`, `ridge`), and `smoothing` the count added to every class (`count`). The softmax
-    classifier stops when the norm of its gradient is below `tolerance` times the initial norm or, with `stop="absolute"`,
-    below `tolerance`.
+    classifier stops when the norm of its gradient is below `tolerance`. With `stop="relative"`, its vectors are divided by
+    their spread and the norm by the initial one, so that t does not depend on the scale of the vectors; with
+    `stop="absolute"`, as in the paper, both are taken as they are.
+
+    The signal t uses `estimator` and `measure`. The signals t-count, t-softmax and t-ridge each use their own estimator, with
+    `entropy`, or `max` for t-ridge, so that one generator can see several.
     """
 
     epsilon: float = option(1e-3, "s: ε in s(x) = ε / (ε + P(x)).", above=0)
@@ -83,7 +97,7 @@ class SignatureSettings:
     smoothing: float = option(0.1, "t: pseudo-count added to every class (for count).", above=0)
     tolerance: float = option(0.1, "t: gradient norm below which the softmax classifier stops.", above=0)
     stop: Literal["relative", "absolute"] = option(
-        "relative", "t: whether that norm is {choices}: a share of the initial norm, or the norm itself."
+        "relative", "t: whether that norm is {choices}: relative to the vectors' spread and the first norm, or as it is."
     )
 
     def __post_init__(self) -> None:
@@ -109,39 +123,49 @@ class MamlSettings:
 class FinetuneSettings:
     """Settings of the head finetune."""
 
-    classes: int = 0  # in the training corpus; set by a run
+    classes: int = 0  # in the corpus; set by a run
+    outputs: tuple[int, ...] = ()  # those that pre-training predicts, the training classes; set by a run
+    pretraining_head: Literal["cosine", "perceptron"] = option(
+        "cosine", "finetune: pre-training compares classes with a text's vector (cosine), or with 300 ReLU units (perceptron)."
+    )
+    rate: float = option(0.01, "finetune: learning rate for Adam on a support set.", name="finetuning_rate", above=0)
+    steps: int = option(500, "finetune: maximum number of steps on a support set.", name="finetuning_steps", at_least=1)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
 
 @dataclass(frozen=True)
 class ModelSettings:
     """Everything that determines what a model computes, except its parameters."""
 
-    representation: Literal["mean", "idf", "cnn", "lstm", "cls", "attention"] = option(
-        "attention", "How a text becomes a vector: {choices}."
-    )
-    head: Literal[
-        "ridge",
-        "unit-ridge",
-        "refined-ridge",
-        "logistic",
-        "nearest",
-        "centroid",
-        "prototype",
-        "routing",
-        "induction",
-        "maml",
-        "finetune",
-    ] = option("ridge", "How vectors are classified: {choices}.")
+    representation: str = option("attention", "How a text becomes a vector: {choices}.", components=REPRESENTATIONS)
+    head: str = option("ridge", "How vectors are classified: {choices}.", components=HEADS)
     max_words: int = option(MAX_WORDS, "Number of words to keep of each text.", at_least=1)
+    min_count: int = option(1, "Drop words that occur fewer times than this in the whole corpus.", at_least=1)
     vectors: VectorSettings = field(default_factory=VectorSettings)
-    positions: bool = option(False, "attention, cnn: also use the positions of words relative to head and tail, for relations.")
+    positions: bool | None = option(
+        None,
+        "attention, cnn: also use the positions of words relative to head and tail. Default: yes if the data has them.",
+    )
     attention: AttentionSettings = field(default_factory=AttentionSettings)
     signature: SignatureSettings = field(default_factory=SignatureSettings)
     distance: Literal["euclidean", "squared", "cosine"] = option(
         "euclidean", "nearest, centroid, prototype, routing: distance between vectors, {choices}."
     )
+    parameter_free: bool = option(
+        False, "centroid, routing: learn no scale for distances, and compare queries as they are, as in the paper."
+    )
+    ridge_scale: float = option(5.0, "ridge: initial factor of the scores.", above=0)
+    loss: Literal["cross-entropy", "squared"] = option(
+        "cross-entropy", "Loss on the queries, {choices}: of a softmax, or of a sigmoid per class (induction networks)."
+    )
     maml: MamlSettings = field(default_factory=MamlSettings)
     finetune: FinetuneSettings = field(default_factory=FinetuneSettings)
+    representation_options: tuple[str, ...] = option(
+        (), "Options of the representation itself, such as removed=2; --list-methods shows them."
+    )
+    head_options: tuple[str, ...] = option((), "Options of the head itself, as name=value; --list-methods shows them.")
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -149,6 +173,13 @@ class ModelSettings:
             raise SettingError(
                 "The representation cls always trains an encoder: name it with --vectors contextual:ENCODER, "
                 "without --train-vectors."
+            )
+        if (self.representation == "sentence") != bool(self.vectors.sentence_encoder) or (
+            self.vectors.sentence_encoder and self.vectors.trained
+        ):
+            raise SettingError(
+                "The representation sentence and vectors of whole texts go together, and are not trained: give "
+                "--representation sentence and --vectors sentence:ENCODER, without --train-vectors."
             )
 
     @property

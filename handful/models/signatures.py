@@ -11,7 +11,7 @@ from counts; and `reach`, how far a word's vector points towards a class.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -62,10 +62,13 @@ def mean_vectors(texts: Texts) -> Floats:
 def softmax_weights(vectors: Floats, targets: Floats, penalty: float, tolerance: float, stop: str) -> Floats:
     """W of a softmax classifier without bias: mean cross-entropy plus penalty · |W|², by gradient descent from zero.
 
-    W stays in the span of the few support vectors, W = Ψᵀ A, so every step works on A and the small Gram matrix ΨΨᵀ. The step
-    size is the inverse of the gradient's Lipschitz constant, so the norm falls and the result is deterministic.
+    With the relative rule, vectors are measured in units of their spread, so that x W does not depend on the scale of the
+    vectors. W stays in the span of the few support vectors, W = Ψᵀ A, so every step works on A and the small Gram matrix ΨΨᵀ.
+    The step size is the inverse of the gradient's Lipschitz constant, so the norm falls and the result is deterministic.
     """
     examples = len(vectors)
+    unit = np.float32(_spread(vectors) if stop == "relative" else 1)
+    vectors = vectors / unit
     gram = vectors @ vectors.T  # (examples, examples)
     step = 1 / (np.linalg.eigvalsh(gram)[-1] / (2 * examples) + 2 * penalty)
     coefficients = np.zeros_like(targets)  # A: (examples, classes)
@@ -78,7 +81,13 @@ def softmax_weights(vectors: Floats, targets: Floats, penalty: float, tolerance:
         if norm <= limit:
             break
         coefficients -= step * direction
-    return vectors.T @ coefficients  # (dim, classes)
+    return vectors.T @ coefficients / unit  # (dim, classes), for vectors on their own scale
+
+
+def _spread(vectors: Floats) -> float:
+    """The root-mean-square distance of vectors from their mean; 1 if they are all the same."""
+    apart = float(np.sqrt(np.mean(np.sum((vectors - vectors.mean(axis=0)) ** 2, axis=1))))
+    return apart if apart > TINY else 1.0
 
 
 def _softmax_conditional(support: Texts, targets: Floats, queries: Texts, settings: SignatureSettings) -> Floats:
@@ -126,6 +135,19 @@ def class_importance(support: Texts, labels: Ints, classes: int, texts: Texts, s
     conditional = ESTIMATORS[settings.estimator](support, targets, texts, settings)  # (words, classes)
     t: Floats = (1 / np.maximum(entropy(conditional), SMALLEST_ENTROPY)).astype(np.float32)
     return t
+
+
+T_SIGNALS: dict[str, dict[str, Any]] = {  # signals named after their estimator, and what they change in the settings
+    "t": {},
+    "t-count": {"estimator": "count", "measure": "entropy"},
+    "t-softmax": {"estimator": "softmax", "measure": "entropy"},
+    "t-ridge": {"estimator": "ridge", "measure": "max"},
+}
+
+
+def variation(values: Floats) -> float:
+    """The standard deviation of a positive signal as a share of its mean: 0 if it is constant."""
+    return float(np.std(values, dtype=np.float64) / max(float(np.mean(values, dtype=np.float64)), TINY))
 
 
 # frequency, unevenness, reach: for a generator that can be used anywhere
@@ -240,9 +262,13 @@ def measure_signals(
     evidence = cache(lambda: Evidence.of(support, one_hot(labels, classes)))
     measures: dict[str, Callable[[], Floats]] = {
         "s": lambda: general_importance(pool, texts.ids, settings.epsilon),
-        "t": lambda: class_importance(support, labels, classes, texts, settings),
         "idf": lambda: inverse_document_frequency(training, texts.ids),
     }
+
+    def estimated(own: dict[str, Any]) -> Floats:
+        return class_importance(support, labels, classes, texts, replace(settings, **own))
+
+    measures |= {name: partial(estimated, own) for name, own in T_SIGNALS.items()}
     measures |= {name: partial(_portable, evidence, name, texts, pool) for name in PORTABLE_SIGNALS}
     columns = [measures[name]() for name in names]
     return np.stack(columns, axis=1) if columns else np.empty((len(texts.ids), 0), np.float32)

@@ -94,6 +94,13 @@ def cross_entropy(logits: Array, labels: Array) -> Array:
     return -xp.mean(xp.sum(labels * log_probabilities, axis=-1))
 
 
+def squared_error(logits: Array, labels: Array) -> Array:
+    """The squared distance of the logits' sigmoids (..., classes) from one-hot labels, averaged over all but the last axis."""
+    xp = array_namespace(logits)
+    apart = 0.5 * (1 + xp.tanh(logits / 2)) - labels  # this form of the sigmoid cannot overflow
+    return xp.mean(xp.sum(apart * apart, axis=-1))
+
+
 def entropy(probabilities: Array) -> Array:
     """Shannon entropy in nats over the last axis; 0 log 0 is 0."""
     xp = array_namespace(probabilities)

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
 from ..errors import SettingError
+from .plugins import Components
 from .wording import listed
 
 Settings = TypeVar("Settings")
@@ -30,6 +31,7 @@ class Option:
     name: str = ""  # on the command line, if it differs from the field's name
     at_least: float | None = None
     above: float | None = None
+    components: Components | None = None  # whose names it accepts
 
 
 def option(default: Any, about: str, **more: Any) -> Any:
@@ -54,9 +56,13 @@ class Setting:
         """Whether it accepts several values, separated by commas in a string."""
         return typing.get_origin(self.hint) is tuple
 
-    @cached_property
+    @property
     def choices(self) -> tuple[str, ...]:
         """The names that it accepts, or of which it accepts several; empty if it accepts any value."""
+        return self.option.components.names() if self.option.components else self._literals
+
+    @cached_property
+    def _literals(self) -> tuple[str, ...]:
         hint = typing.get_args(self.hint)[0] if self.several else self.hint
         return typing.get_args(hint) if typing.get_origin(hint) is Literal else ()
 
@@ -68,6 +74,8 @@ class Setting:
     def problem(self, value: Any) -> str | None:
         """The requirement that a value violates, as the end of a sentence; None if the value is valid."""
         least, above = self.option.at_least, self.option.above
+        if self.option.components and value in self.option.components:
+            return None  # found without looking through all installed packages
         if self.choices and self.several and not (value and all(name in self.choices for name in value)):
             return f"some of {listed(self.choices)}, not {', '.join(map(str, value)) or 'none'}"
         if self.choices and not self.several and value not in self.choices:

@@ -1,0 +1,202 @@
+"""Vectors to a scorer: labelled examples, the words of the classes' labels, and unlabelled texts.
+
+All three reach the head as weighted examples. A class's label words are one more example of it, if the examples confirm them;
+the mean of the unlabelled texts that seem to belong to a class is another. So a scorer stays linear, whatever it learned from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..utils.functional import TINY, Floats, Ints, entropy, softmax, unit_length
+from .heads import CentredScorer, ReadyHead
+
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+# Chosen on the validation tasks of docs/log.md
+NAME_WEIGHT = 3.0  # the words of a label count like this many examples
+NAME_SHARPNESS = 10.0  # factor that turns cosines with label words into logits
+POOL_ROUNDS = 4  # of assigning unlabelled texts to classes
+POOL_TEXT_WEIGHT = 0.2  # an unlabelled text counts like this many examples,
+POOL_STRENGTH = 8.0  # and all texts of a class like at most this many, if there is no doubt where they belong
+LEAST_PROBABILITY = 0.2  # of a class, for an unlabelled text to count for it
+LEAST_TEXTS = 0.5  # unlabelled texts of a class, in sum of probabilities
+NEAR_EXAMPLES = 25  # percentile of how near examples are to each other: unlabelled texts farther away from all do not count
+MOST_COMPARED = 2000  # examples that unlabelled texts are compared with
+TEXTS_COMPARED_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledDocuments:
+    """Documents with targets (documents, classes), 1 where a document has a class, and weights (documents,)."""
+
+    documents: Any
+    targets: Floats
+    weights: Floats
+    exclusive: bool  # each document has one class, and scores are the logits of a softmax; otherwise of one sigmoid per class
+    names: Bools  # (documents,): which of them are the words of a class's label
+
+    @property
+    def sizes(self) -> Floats:
+        """The number of examples of each class; its label words count as one."""
+        return self.weights @ self.targets
+
+    @property
+    def shots(self) -> Floats:
+        """The number of examples of each class, without its label words."""
+        return np.where(self.names, np.float32(0), self.weights) @ self.targets
+
+    @property
+    def prior(self) -> Floats:
+        """The logits of the classes' shares of the examples; a class that has only label words counts as one of one."""
+        sizes = np.where(self.shots > 0, self.shots, 1)
+        return np.log(sizes / sizes.sum()).astype(np.float32)  # type: ignore[no-any-return]
+
+    @property
+    def needless_names(self) -> Bools:
+        """Which documents are the words of a label whose class also has examples: (documents,)."""
+        return self.names & (self.targets @ self.shots > 0)
+
+    def select(self, positions: Ints | Bools) -> LabelledDocuments:
+        """Some of the documents."""
+        chosen = np.arange(len(self.weights))[positions]
+        parts = self.targets[chosen], self.weights[chosen], self.exclusive, self.names[chosen]
+        return LabelledDocuments(self.documents.select(chosen), *parts)
+
+    def without(self, left_out: Ints) -> LabelledDocuments:
+        """With one example fewer at each of these positions: an example of weight 2 stays, with weight 1."""
+        weights = self.weights.copy()
+        weights[left_out] -= np.minimum(weights[left_out], 1)
+        return replace(self, weights=weights).select(weights > 0)
+
+
+def scorer_from_vectors(
+    head: ReadyHead, vectors: Floats, targets: Floats, names: Bools, texts: Floats | None = None
+) -> CentredScorer:
+    """Learn from the vectors of examples and label words with one-hot targets, and from those of unlabelled texts, if given."""
+    vectors = unit_length(vectors)
+    labelled = LabelledDocuments(None, targets, np.ones(len(targets), np.float32), True, names)
+    name_weight = trust_in_names(vectors, labelled)
+    kept = ~labelled.needless_names
+    if name_weight == 0 and not kept.all():
+        return scorer_from_vectors(head, vectors[kept], targets[kept], names[kept], texts)
+    return weighted_scorer(head, vectors, labelled, name_weight, None if texts is None else unit_length(texts))[0]
+
+
+def weighted_scorer(
+    head: ReadyHead, vectors: Floats, labelled: LabelledDocuments, name_weight: float, texts: Floats | None
+) -> tuple[CentredScorer, int]:
+    """A scorer learned from unit vectors, and the number of unlabelled texts that counted."""
+    weights = np.where(labelled.names, np.float32(max(name_weight, 1)), labelled.weights)
+    weights[labelled.needless_names] = name_weight
+    known = _Known(_names_among_examples(vectors, labelled), labelled.targets, weights)
+    scorer = known.scorer(head)
+    if texts is None or not len(texts):
+        return scorer, 0
+    near = texts[_near(texts, vectors[~labelled.names])]
+    return _with_pool(head, known, scorer, near), len(near)
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """Vectors that a head is fitted to, with targets and weights."""
+
+    vectors: Floats
+    targets: Floats
+    weights: Floats
+
+    def scorer(self, head: ReadyHead) -> CentredScorer:
+        return head.fit(self.vectors, self.targets, self.weights, exclusive=True)
+
+    def joined(self, vectors: Floats, targets: Floats, weights: Floats) -> _Known:
+        more = zip((self.vectors, self.targets, self.weights), (vectors, targets, weights), strict=True)
+        return _Known(*(np.concatenate(pair).astype(np.float32) for pair in more))
+
+
+# The words of labels
+
+
+def _class_means(vectors: Floats, targets: Floats, weights: Floats) -> Floats:
+    """The weighted mean of each class's vectors: (classes, dim)."""
+    weighted = targets * weights[:, None]
+    return weighted.T @ vectors / np.maximum(weighted.sum(axis=0), TINY)[:, None]  # type: ignore[no-any-return]
+
+
+def trust_in_names(vectors: Floats, labelled: LabelledDocuments) -> float:
+    """How many examples the words of a label are worth, by how well all of them together answer the labelled examples.
+
+    They count fully if they make the examples' labels much more likely than guessing does, and not at all if they make them
+    less likely, as shuffled labels do. Vectors have length 1, or 0 if nothing of a document is known.
+    """
+    present = vectors.any(axis=1)
+    names, examples = labelled.names & present, ~labelled.names & present
+    both = _class_means(vectors, labelled.targets, names * np.float32(1)).any(axis=1)  # classes with names
+    both &= (examples * np.float32(1)) @ labelled.targets > 0  # and with examples
+    if not names.any():
+        return 0.0
+    if both.sum() < 2:
+        return NAME_WEIGHT
+    asked = examples & (labelled.targets[:, both].sum(axis=1) > 0)
+    targets, weights = labelled.targets[asked][:, both], labelled.weights[asked]
+    words = _class_means(vectors, labelled.targets, names * np.float32(1))[both]  # (classes, dim)
+    centre = _class_means(vectors[asked], targets, weights).mean(axis=0)
+    cosines = (vectors[asked] - centre) @ (words - words.mean(axis=0)).T  # (examples, classes)
+    likelihood = (softmax(NAME_SHARPNESS * cosines) * targets).sum(axis=1)
+    evidence = float(weights @ np.log(np.maximum(likelihood, TINY) * both.sum()))
+    return NAME_WEIGHT * max(0.0, 1 - float(np.exp(-evidence)))
+
+
+def _names_among_examples(vectors: Floats, labelled: LabelledDocuments) -> Floats:
+    """The vectors, with those of label words moved to where examples are, by how far the two are apart: words are not texts."""
+    present = vectors.any(axis=1)
+    names = labelled.names & present
+    words = _class_means(vectors, labelled.targets, names * np.float32(1))  # (classes, dim)
+    examples = _class_means(vectors, labelled.targets, labelled.weights * (~labelled.names & present))
+    both = words.any(axis=1) & examples.any(axis=1)
+    moved = vectors.copy()
+    if both.sum() > 1:
+        moved[names] += (examples[both] - words[both]).mean(axis=0)
+    return moved
+
+
+# Unlabelled texts
+
+
+def _near(texts: Floats, examples: Floats) -> Bools:
+    """Which texts are as near to an example as examples are to each other: the others may belong to no class at all."""
+    step = max(1, -(-len(examples) // MOST_COMPARED))
+    examples = examples[examples.any(axis=1)][::step]
+    if len(examples) < 2:
+        return np.asarray(texts.any(axis=1))
+    cosines = examples @ examples.T
+    np.fill_diagonal(cosines, -1)
+    least = np.percentile(cosines.max(axis=1), NEAR_EXAMPLES)
+    parts = (texts[first : first + TEXTS_COMPARED_AT_ONCE] for first in range(0, len(texts), TEXTS_COMPARED_AT_ONCE))
+    return np.concatenate([(part @ examples.T).max(axis=1) >= least for part in parts]) & texts.any(axis=1)
+
+
+def _with_pool(head: ReadyHead, known: _Known, scorer: CentredScorer, texts: Floats) -> CentredScorer:
+    """Assign the texts to classes, add each class's mean text to its examples, and repeat with the scorer learned so.
+
+    The less certain the first assignment is, the less the texts count: they may belong to other classes.
+    """
+    if not len(texts):
+        return scorer
+    classes = known.targets.shape[1]
+    shares = softmax(scorer(texts))  # (texts, classes)
+    certainty = 1 - float(entropy(shares).mean()) / np.log(classes)
+    most = POOL_STRENGTH * float((known.weights @ known.targets).mean()) ** 0.5 * certainty**3
+    for _ in range(POOL_ROUNDS):
+        shares[shares < LEAST_PROBABILITY] = 0
+        sizes = shares.sum(axis=0)
+        found = sizes > LEAST_TEXTS
+        if not found.any():
+            return scorer
+        means = (shares.T @ texts)[found] / sizes[found, None]
+        means += scorer.centre - means.mean(axis=0)  # what the texts have in common says nothing about classes
+        weights = np.minimum(POOL_TEXT_WEIGHT * sizes[found], most)
+        scorer = known.joined(means, np.eye(classes, dtype=np.float32)[found], weights).scorer(head)
+        shares = softmax(scorer(texts))
+    return scorer

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fetch_potion import FILES
-from fetch_potion import WEIGHTS as POTION
+from fetch_potion import POTION, WEIGHTS
 
 from handful import FewShotClassifier
 from handful.embeddings.encoders import BGE_SMALL, find_encoder
@@ -58,9 +57,9 @@ def potion() -> Vectors:
     """Vectors of potion-base-8M, which is fast enough without a file."""
     from model2vec import StaticModel
 
-    if not all((POTION / name).is_file() for name in FILES):
+    if not all((WEIGHTS / name).is_file() for name in POTION.files):
         raise SystemExit("potion-base-8M is missing: run python benchmarks/fetch_potion.py first.")
-    model = StaticModel.from_pretrained(POTION)
+    model = StaticModel.from_pretrained(WEIGHTS)
     return lambda texts: unit_length(np.asarray(model.encode(list(texts)), np.float32))
 
 

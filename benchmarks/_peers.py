@@ -29,7 +29,9 @@ from handful.utils.paths import data_folder
 
 MOST_SHOTS = 10
 UNLABELLED = 5000  # texts in the setting of this name
-EXAMPLES, NAMES, POOL = SETTINGS = ("examples", "names", "unlabelled")  # each adds to the one before it
+EXAMPLES, NAMES, POOL = INDUCTIVE = ("examples", "names", "unlabelled")  # each adds to the one before it
+TRANSDUCTIVE = "transductive"  # with the queries themselves in place of other unlabelled texts
+SETTINGS = (*INDUCTIVE, TRANSDUCTIVE)
 
 
 # Data
@@ -84,12 +86,23 @@ class Draw:
     pool: np.ndarray[Any, Any]
 
 
-def draw(labels: np.ndarray[Any, Any], shots: int, queries: int, *seed: int) -> Draw:
-    """Draw `shots` examples per class; the rest is the same for any number of shots up to MOST_SHOTS."""
+def draw(labels: np.ndarray[Any, Any], shots: int, queries: int, *seed: int, per_class: int = 0) -> Draw:
+    """Draw `shots` examples per class; the rest is the same for any number of shots up to MOST_SHOTS.
+
+    There are `queries` queries of any class, or exactly `per_class` of each.
+    """
     rng = np.random.default_rng(seed)
     members = [rng.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
+    support = np.concatenate([positions[:shots] for positions in members])
+    if per_class:
+        first = MOST_SHOTS + per_class
+        query, pool = (
+            np.concatenate([positions[part] for positions in members])
+            for part in (slice(MOST_SHOTS, first), slice(first, None))
+        )
+        return Draw(support, query, rng.permutation(pool))
     rest = rng.permutation(np.concatenate([positions[MOST_SHOTS:] for positions in members]))
-    return Draw(np.concatenate([positions[:shots] for positions in members]), rest[:queries], rest[queries:])
+    return Draw(support, rest[:queries], rest[queries:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +127,9 @@ def draw_classes(inputs: Material, ways: int, rng: np.random.Generator) -> tuple
     )
 
 
-def make_task(inputs: Material, shots: int, queries: int, *seed: int, unlabelled: int = UNLABELLED) -> Task:
+def make_task(inputs: Material, shots: int, queries: int, *seed: int, unlabelled: int = UNLABELLED, per_class: int = 0) -> Task:
     """A task with all classes of the material; labels are names."""
-    chosen = draw(inputs.labels, shots, queries, *seed)
+    chosen = draw(inputs.labels, shots, queries, *seed, per_class=per_class)
     names = np.array(inputs.classes)[inputs.labels]
     support, query, pool = ([inputs.texts[i] for i in part] for part in (chosen.support, chosen.query, chosen.pool))
     known = set(query)  # some texts occur twice in a data set
@@ -146,7 +159,7 @@ def fit_in_setting(classifier: Classifier, task: Task, setting: str, names: bool
     names = names and setting != EXAMPLES
     if isinstance(classifier, FewShotClassifier):
         named = False if not names else None if labels else task.classes
-        others = task.unlabelled if setting == POOL else None
+        others = {POOL: task.unlabelled, TRANSDUCTIVE: task.queries}.get(setting)
         return classifier.fit(task.texts, labels, class_names=named, unlabeled=others)
     named = task.classes if names else []
     return classifier.fit([*task.texts, *map(spoken, named)], [*labels, *named])  # type: ignore[no-any-return]

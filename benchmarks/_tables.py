@@ -11,10 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _peers import EXAMPLES, NAMES, OURS, PEERS, POOL
+from _peers import EXAMPLES, NAMES, OURS, PEERS, POOL, TRANSDUCTIVE
 
 ACCURACY, TIMING, BOTH = "accuracy", "timing", "both"  # what a line measures
-TITLES = {EXAMPLES: "examples alone", NAMES: "with label words", POOL: "with label words and unlabelled texts"}
+TITLES = {
+    EXAMPLES: "examples alone",
+    NAMES: "with label words",
+    POOL: "with label words and unlabelled texts",
+    TRANSDUCTIVE: "transductive: with label words and the queries as unlabelled texts",
+}
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,13 @@ class Result:
     setting: str = EXAMPLES
     kind: str = BOTH  # what was measured
     macro_f1: float = 0.0  # 0 in lines from before it was measured
+    per_class: int = 0  # queries of each class; if 0, they are of any class
 
     @property
     def key(self) -> tuple[Any, ...]:
         """The values that identify it."""
-        return self.peer, self.threads, self.data, self.queries, self.seed, self.setting, self.shots, self.draw
+        place = (self.peer, self.threads, self.data, self.queries, self.per_class, self.seed)
+        return *place, self.setting, self.shots, self.draw
 
     def __str__(self) -> str:
         if not self.data:
@@ -78,7 +85,7 @@ def grid(results: Iterable[Result], data: str, setting: str, without: str) -> Gr
     found: Grid = defaultdict(lambda: defaultdict(dict))
     for result in results:
         options = PEERS[result.peer].settings
-        mine = NAMES if setting == POOL and POOL not in options and NAMES in options else setting
+        mine = NAMES if setting in (POOL, TRANSDUCTIVE) and setting not in options and NAMES in options else setting
         if result.data == data and result.setting == mine and result.kind != without:
             found[result.peer][result.shots][result.draw] = result
     return found
@@ -149,8 +156,9 @@ def section(results: Sequence[Result], data: str, setting: str) -> str:
     one = next(
         result for peers in (right, timed) for by in peers.values() for draws in by.values() for result in draws.values()
     )
-    same = " Classifiers that cannot use unlabelled texts are shown as with label words." * (setting == POOL)
-    about = f"All {one.classes} classes, at most {one.queries:,} queries per draw, {one.threads} threads.{same}"
+    same = " Classifiers that cannot use unlabelled texts are shown as with label words." * (setting in (POOL, TRANSDUCTIVE))
+    queries = f"{one.per_class} queries per class" if one.per_class else f"at most {one.queries:,} queries per draw"
+    about = f"All {one.classes} classes, {queries}, {one.threads} threads.{same}"
     return "\n".join([f"#### {data}, {TITLES[setting]}", "", about, "", *shown])
 
 

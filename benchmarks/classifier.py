@@ -10,6 +10,7 @@ or NAME:train+val; all these classes are used. The settings are:
 examples    labelled examples alone
 names       and the words of the classes' labels; possible without examples (0 shots)
 unlabelled  and 5,000 texts without labels, which are neither queries nor examples; only FewShotClassifier uses them
+transductive  (only if asked for) the queries themselves take the place of the unlabelled texts
 
 A draw is some examples of each class and some queries, the same for every peer; the examples for one shot are among those for
 five. Peers run in their own processes on two threads. Results are appended to the file as they come, an interrupted run is
@@ -37,6 +38,7 @@ from typing import Any
 import numpy as np
 from _peers import (
     EXAMPLES,
+    INDUCTIVE,
     MOST_SHOTS,
     PEERS,
     SETTINGS,
@@ -72,6 +74,7 @@ class Job:
     cells: tuple[tuple[str, int, int], ...]
     data: str = ""
     queries: int = 0
+    per_class: int = 0
     seed: int = 0
     kind: str = BOTH
     cache: str = ""  # file of vectors
@@ -85,7 +88,7 @@ def work(job: Job) -> Iterator[Result]:
     if job.kind != ACCURACY:
         warm_up(classifier)
     for setting, shots, number in job.cells:
-        task = make_task(inputs, shots, job.queries, job.seed, number)
+        task = make_task(inputs, shots, job.queries, job.seed, number, per_class=job.per_class)
         start = time.perf_counter()
         fit_in_setting(classifier, task, setting)
         measured: dict[str, Any] = {"fit_seconds": time.perf_counter() - start} if job.kind != ACCURACY else {}
@@ -96,6 +99,7 @@ def work(job: Job) -> Iterator[Result]:
         if job.kind != ACCURACY:
             measured |= {"texts_per_second": rate(classifier), "peak_megabytes": peak_megabytes()}
         about = {"setting": setting, "kind": job.kind, "classes": len(inputs.classes), "versions": versions()}
+        about["per_class"] = job.per_class
         yield Result(job.peer, job.threads, job.data, shots, job.queries, job.seed, number, **about, **measured)
 
 
@@ -197,7 +201,8 @@ def jobs(arguments: argparse.Namespace, done: set[tuple[Any, ...]]) -> Iterator[
             groups = list(cells_of(peer, arguments))
             if arguments.kind == ACCURACY:
                 groups = [tuple(cell for group in groups for cell in group)]
-            rest = (data, arguments.queries, arguments.seed, arguments.kind, arguments.vector_cache)
+            queries = arguments.queries, arguments.queries_per_class
+            rest = (data, *queries, arguments.seed, arguments.kind, arguments.vector_cache)
             for group in groups:
                 yield from missing(Job(peer, arguments.threads, group, *rest), done)
 
@@ -213,7 +218,7 @@ def cells_of(peer: str, arguments: argparse.Namespace) -> Iterator[tuple[tuple[s
 
 def missing(job: Job, done: set[tuple[Any, ...]]) -> Iterator[Job]:
     """The job without the cells that are done, if any remain."""
-    place = (job.peer, job.threads, job.data, job.queries, job.seed)
+    place = (job.peer, job.threads, job.data, job.queries, job.per_class, job.seed)
     cells = tuple(cell for cell in job.cells if (*place, *cell) not in done)
     if cells:
         yield replace(job, cells=cells)
@@ -228,13 +233,14 @@ def parse() -> argparse.Namespace:
     listed = {"type": lambda value: value.split(",")}
     parser.add_argument("--data", **listed, help="Data sets, separated by commas. Default: huffpost:val.")
     parser.add_argument("--peers", **listed, help=f"Some of {', '.join(PEERS)}. Default: {', '.join(USUAL)}.")
-    parser.add_argument("--settings", default=list(SETTINGS), **listed, help=f"Some of {', '.join(SETTINGS)}. Default: all.")
+    parser.add_argument("--settings", default=list(INDUCTIVE), **listed, help=f"Some of {', '.join(SETTINGS)}.")
     parser.add_argument(
         "--shots", type=lambda value: [int(number) for number in value.split(",")], help="0 to 10, for example 1,5."
     )
     parser.add_argument("--draws", type=int, help="Number of draws. Default: 5, or 1 with --timing-only.")
     parser.add_argument("--slow-draws", type=int, default=1, help="Number of draws for SetFit.")
     parser.add_argument("--queries", type=int, default=1000, help="Maximum number of queries per draw.")
+    parser.add_argument("--queries-per-class", type=int, default=0, help="Exactly so many queries of each class instead.")
     parser.add_argument("--threads", type=int, default=THREADS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("peers.jsonl"), help="Results file.")
@@ -252,6 +258,7 @@ def parse() -> argparse.Namespace:
 def checked(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> argparse.Namespace:
     """The options with their defaults, or an error."""
     only_timing = arguments.kind == TIMING
+    arguments.queries = 0 if arguments.queries_per_class else arguments.queries
     arguments.data = arguments.data or ([] if arguments.markdown else ["huffpost:val"])
     arguments.peers = arguments.peers or [*USUAL, *(["setfit"] if arguments.markdown else [])]
     arguments.shots = arguments.shots or ([1, 5, 10] if only_timing else [0, 1, 2, 5, 10])
@@ -294,7 +301,8 @@ def measure(arguments: argparse.Namespace) -> None:
 def print_tables(arguments: argparse.Namespace) -> None:
     """Print the tables of the results that were measured with these options."""
     results = [one for one in read_results(arguments.out) if one.threads == arguments.threads and one.peer in arguments.peers]
-    alike = [one for one in results if not one.data or (one.queries, one.seed) == (arguments.queries, arguments.seed)]
+    wanted = (arguments.queries, arguments.queries_per_class, arguments.seed)
+    alike = [one for one in results if not one.data or (one.queries, one.per_class, one.seed) == wanted]
     alike.sort(key=lambda one: list(PEERS).index(one.peer))
     for data in arguments.data or dict.fromkeys(one.data for one in alike if one.data):
         for setting in arguments.settings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import click
@@ -19,14 +18,15 @@ class SettingsCommand(Command):
         super().__init__(*arguments, **more)
         self._settings = settings
 
-    @cached_property
     def _options(self) -> list[click.Option]:
         named = flat_settings(self._settings()).items()
         return [setting_option(name, setting) for name, setting in named if setting.help]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         *own, shown_last = super().get_params(ctx)  # the last is --help
-        return [*own, *self._options, shown_last]
+        if __name__ not in ctx.meta:  # click compares parameters by identity; the next call may find other plugins
+            ctx.meta[__name__] = self._options()
+        return [*own, *ctx.meta[__name__], shown_last]
 
 
 def setting_option(name: str, setting: Setting) -> click.Option:

@@ -26,7 +26,7 @@ from ..embeddings.encoders import encoder_names, find_encoder
 from ..embeddings.tables import PACKAGED_TABLES
 from ..errors import HandfulError, ModelError, SettingError
 from ..models.heads import CentredScorer, ReadyHead, RefinedRidge, UnitRidge
-from ..models.sentence_encoder import SentenceModel, restore_sentence_encoder
+from ..models.sentence_encoder import SENTENCE_HEAD, SentenceModel, restore_sentence_encoder
 from ..models.text_encoders import FittedEncoder, restore_attention_bag
 from ..utils.bundle import CONFIG, has_only_leftovers, read_bundle, read_bundle_config, write_bundle
 from ..utils.tensors import Arrays, check_parameters
@@ -67,7 +67,7 @@ def _config(fitted: FittedClassifier) -> dict[str, Any]:
 
 
 def _encoder_facts(fitted: FittedClassifier) -> dict[str, Any]:
-    head = next(name for name, kind in SAVED_HEADS.items() if type(fitted.head.head) is kind)
+    head = next(name for name, known in SAVED_HEADS.items() if fitted.head.head == known)
     return {"encoder": fitted.encoder.kind, "head": head, **fitted.encoder.facts()}
 
 
@@ -190,7 +190,7 @@ def _restore_sentences(
 
 
 RESTORED_ENCODERS = {"attention-bag": _restore_words, "sentence-encoder": _restore_sentences}
-SAVED_HEADS: dict[str, type[UnitRidge]] = {"refined-ridge": RefinedRidge, "unit-ridge": UnitRidge}
+SAVED_HEADS = {"refined-ridge": RefinedRidge(), "sentence-ridge": SENTENCE_HEAD, "unit-ridge": UnitRidge()}
 
 
 def _part(arrays: Arrays, prefix: str) -> Arrays:
@@ -213,7 +213,7 @@ def _restore(
     check_parameters(rest, expected, place)
     scorer = CentredScorer(rest["centre"], rest["weights"], rest["scale"])
     calibration = Calibration(float(rest["factor"]), rest["shift"], float(rest["threshold"]))
-    ready = ReadyHead(SAVED_HEADS[head](), _part(rest, "head."))
+    ready = ReadyHead(SAVED_HEADS[head], _part(rest, "head."))
     return FittedClassifier(classes, label_format, encoder, ready, scorer, calibration)
 
 

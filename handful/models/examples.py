@@ -20,10 +20,11 @@ NAME_WEIGHT = 3.0  # the words of a label count like this many examples
 NAME_SHARPNESS = 10.0  # factor that turns cosines with label words into logits
 POOL_ROUNDS = 4  # of assigning unlabelled texts to classes
 POOL_TEXT_WEIGHT = 0.2  # an unlabelled text counts like this many examples,
-POOL_STRENGTH = 8.0  # and all texts of a class like at most this many, if there is no doubt where they belong
+POOL_STRENGTH = 16.0  # and all texts of a class like at most this many, if there is no doubt where they belong
 LEAST_PROBABILITY = 0.2  # of a class, for an unlabelled text to count for it
 LEAST_TEXTS = 0.5  # unlabelled texts of a class, in sum of probabilities
 NEAR_EXAMPLES = 25  # percentile of how near examples are to each other: unlabelled texts farther away from all do not count
+FAIR_SHARE = 0.5  # of the mean number of texts per class: a class that has fewer may be absent, and its texts count less
 MOST_COMPARED = 2000  # examples that unlabelled texts are compared with
 TEXTS_COMPARED_AT_ONCE = 4096
 
@@ -95,8 +96,9 @@ def weighted_scorer(
     scorer = known.scorer(head)
     if texts is None or not len(texts):
         return scorer, 0
-    near = texts[_near(texts, vectors[~labelled.names])]
-    return _with_pool(head, known, scorer, near), len(near)
+    near = _near(texts, vectors[~labelled.names])
+    alike = min(1.0, float(near.mean()) / (1 - NEAR_EXAMPLES / 100))  # 1 if the texts are as near as examples are
+    return _with_pool(head, known, scorer, texts[near], alike), int(near.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,17 +179,18 @@ def _near(texts: Floats, examples: Floats) -> Bools:
     return np.concatenate([(part @ examples.T).max(axis=1) >= least for part in parts]) & texts.any(axis=1)
 
 
-def _with_pool(head: ReadyHead, known: _Known, scorer: CentredScorer, texts: Floats) -> CentredScorer:
+def _with_pool(head: ReadyHead, known: _Known, scorer: CentredScorer, texts: Floats, alike: float) -> CentredScorer:
     """Assign the texts to classes, add each class's mean text to its examples, and repeat with the scorer learned so.
 
-    The less certain the first assignment is, the less the texts count: they may belong to other classes.
+    The less certain the first assignment is, and the less the pool is like the examples, the less the texts count: they may
+    belong to other classes.
     """
     if not len(texts):
         return scorer
     classes = known.targets.shape[1]
     shares = softmax(scorer(texts))  # (texts, classes)
     certainty = 1 - float(entropy(shares).mean()) / np.log(classes)
-    most = POOL_STRENGTH * float((known.weights @ known.targets).mean()) ** 0.5 * certainty**3
+    most = POOL_STRENGTH * float((known.weights @ known.targets).mean()) ** 0.5 * certainty**3 * alike
     for _ in range(POOL_ROUNDS):
         shares[shares < LEAST_PROBABILITY] = 0
         sizes = shares.sum(axis=0)
@@ -197,6 +200,7 @@ def _with_pool(head: ReadyHead, known: _Known, scorer: CentredScorer, texts: Flo
         means = (shares.T @ texts)[found] / sizes[found, None]
         means += scorer.centre - means.mean(axis=0)  # what the texts have in common says nothing about classes
         weights = np.minimum(POOL_TEXT_WEIGHT * sizes[found], most)
+        weights *= np.minimum(1, sizes[found] / (FAIR_SHARE * sizes.mean()))
         scorer = known.joined(means, np.eye(classes, dtype=np.float32)[found], weights).scorer(head)
         shares = softmax(scorer(texts))
     return scorer

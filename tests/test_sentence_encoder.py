@@ -83,6 +83,46 @@ def test_bge_small_by_its_folder_and_by_its_name(bge_small: Path, tmp_path: Path
 # Saving
 
 
+@pytest.fixture
+def both(bge_small: Path, tmp_path: Path, monkeypatch) -> FewShotClassifier:
+    """Words and bge-small side by side."""
+    monkeypatch.setenv("HANDFUL_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(bge_small, tmp_path / "cache" / "encoders" / "bge-small")
+    return FewShotClassifier(encoder="words+bge-small").fit(TEXTS, LABELS)
+
+
+def test_words_and_an_encoder_side_by_side(both: FewShotClassifier, tmp_path: Path) -> None:
+    assert both.predict(QUERIES[:3]).tolist() == ["card", "money", "travel"]
+    np.testing.assert_allclose(both.predict_proba([""]), 1 / 3)  # neither knows anything of it
+    alone = [FewShotClassifier(encoder=name).fit(TEXTS, LABELS).transform(QUERIES[:4]) for name in ("words", "bge-small")]
+    joined = both.transform(QUERIES[:4])
+    assert joined.shape[1] == alone[0].shape[1] + alone[1].shape[1]
+    for part, whole in zip(np.split(joined, [alone[0].shape[1]], axis=1), alone, strict=True):
+        cosines = (part * whole).sum(axis=1) / np.linalg.norm(part, axis=1) / np.linalg.norm(whole, axis=1)
+        np.testing.assert_allclose(cosines, 1, atol=0.01)  # 8-bit vectors depend on the other texts in a batch
+    both.save(tmp_path / "model", keep_examples=True)
+    again = FewShotClassifier.load(tmp_path / "model")
+    assert again.get_params()["encoder"] == "words+bge-small"
+    np.testing.assert_allclose(again.predict_proba(QUERIES), both.predict_proba(QUERIES), atol=1e-6)
+    more = again.partial_fit(["a hotel in Rome"], ["travel"]).predict_proba(QUERIES)
+    afresh = FewShotClassifier(encoder="words+bge-small").fit([*TEXTS, "a hotel in Rome"], [*LABELS, "travel"])
+    np.testing.assert_allclose(more, afresh.predict_proba(QUERIES), atol=0.02)  # other batches
+
+
+def test_words_side_by_side_count_for_what_leaving_them_out_takes_away(both: FewShotClassifier) -> None:
+    text = "where is my card"
+    explanation = both.explain(text)
+    without = both.decision_function([text])[0] - both.decision_function(["where is my "])[0]
+    np.testing.assert_allclose(explanation.words[-1].contributions, without, atol=0.3)  # other batches
+    assert max(explanation.words, key=lambda word: word.contributions[0]).text == "card"
+    assert not explanation.additive
+
+
+def test_only_a_known_encoder_stands_next_to_words() -> None:
+    with pytest.raises(SettingError, match="There is no encoder 'none' to use next to words: choose bge-small"):
+        FewShotClassifier(encoder="words+none").fit(TEXTS, LABELS)
+
+
 def test_ones_own_encoder_is_given_again(fitted: FewShotClassifier, tmp_path: Path) -> None:
     fitted.save(tmp_path / "m", keep_examples=True)
     with pytest.raises(ModelError, match=r"an encoder of your own \(BagOfHashes\): give it again"):

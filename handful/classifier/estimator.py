@@ -20,8 +20,10 @@ from ..errors import DataError, HandfulError, ModelError, SettingError
 from ..models.generator import DEFAULT_VECTORS, SHIPPED_GENERATOR, load_generator
 from ..models.heads import ReadyHead
 from ..models.sentence_encoder import SentenceEncoder, SentenceModel
+from ..models.side_by_side import SideBySide
 from ..models.text_encoders import AttentionBag, TextEncoder
 from ..utils.functional import Ints
+from ..utils.wording import listed
 from .checks import check_example_positions, check_texts, check_weights, sample_unlabeled, warn_of_mistakes
 from .explanation import Explanation, explain_text
 from .fitted import FittedClassifier, fit_classifier
@@ -30,16 +32,17 @@ from .storage import load_classifier, save_classifier
 from .suggestion import suggest_texts
 
 WORDS = "words"  # the encoder that ships: static word vectors with the method's attention
+BESIDE = f"{WORDS}+"  # followed by the name of a sentence encoder: both, side by side
 
 
 class FewShotClassifier:
     """Text classification with at least one example per class, without training, GPU or network.
 
     `encoder` turns texts into vectors: `words`, static word vectors with the method's attention, which needs no download; a
-    sentence encoder by name, such as `bge-small`, or by its folder; or any object with `encode(texts)`, which returns one
-    vector per text. The other settings are for `words`: `vectors` names word tables (see `handful.load_vectors`), `language`
-    is the code of the language whose word frequencies serve as background, `max_words` is how many words of a text are read,
-    and `generator` is the folder of an attention generator in place of the one that ships.
+    sentence encoder by name, such as `bge-small`, or by its folder; `words+bge-small`, both side by side; or any object with
+    `encode(texts)`, which returns one vector per text. The other settings are for `words`: `vectors` names word tables (see
+    `handful.load_vectors`), `language` is the code of the language whose word frequencies serve as background, `max_words` is
+    how many words of a text are read, and `generator` is the folder of an attention generator in place of the one that ships.
 
     >>> clf = FewShotClassifier().fit(["great food", "the train was late"], ["restaurant", "travel"])
     >>> clf.predict(["a tasty dinner"]).tolist()
@@ -132,12 +135,19 @@ class FewShotClassifier:
     def _encoder(self) -> tuple[TextEncoder, ReadyHead]:
         """The encoder that reads texts, and the head for its vectors."""
         if self.encoder == WORDS:
-            model = load_generator(Path(self.generator) if self.generator else SHIPPED_GENERATOR)
-            return AttentionBag(WordLookup(self.vectors, self.language, self.max_words), model), model.ready_head
+            words = self._words()
+            return words, words.model.ready_head
+        if isinstance(self.encoder, str) and self.encoder.startswith(BESIDE):
+            both = SideBySide(self._words(), _encoder_beside(self.encoder.removeprefix(BESIDE)))
+            return both, both.ready_head()
         if self.vectors != DEFAULT_VECTORS:
             raise SettingError("`vectors` is for `encoder='words'`: remove one of the two.")
         encoder = sentence_encoder(self.encoder)
         return encoder, encoder.ready_head()
+
+    def _words(self) -> AttentionBag:
+        model = load_generator(Path(self.generator) if self.generator else SHIPPED_GENERATOR)
+        return AttentionBag(WordLookup(self.vectors, self.language, self.max_words), model)
 
     def _check_settings(self) -> None:
         if not isinstance(self.max_words, (int, np.integer)) or self.max_words < 1:
@@ -297,6 +307,8 @@ def _parameters(encoder: Any, given: Any) -> dict[str, Any]:
     """The arguments of the constructor that make a classifier with this encoder."""
     if isinstance(encoder, SentenceEncoder):
         return {"encoder": given if given is not None else encoder.name}
+    if isinstance(encoder, SideBySide):
+        return {"encoder": BESIDE + encoder.sentences.name, **_parameters(encoder.words, None)}
     lookup = encoder.lookup
     return {"vectors": lookup.vectors, "language": lookup.language, "max_words": lookup.max_words}
 
@@ -311,6 +323,12 @@ def sentence_encoder(encoder: Any) -> SentenceEncoder:
     if not isinstance(encoder, SentenceModel):
         raise SettingError(f"encoder is {type(encoder).__name__}: give a name, a folder, or an object with encode(texts).")
     return SentenceEncoder(type(encoder).__name__, encoder, named=False)
+
+
+def _encoder_beside(name: str) -> SentenceEncoder:
+    if name not in encoder_names():
+        raise SettingError(f"There is no encoder {name!r} to use next to words: choose {listed(encoder_names(), 'or')}.")
+    return sentence_encoder(name)
 
 
 def _not_fitted_error() -> type[Exception]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,9 @@ from ..embeddings.encoders import encoder_names, find_encoder
 from ..embeddings.tables import PACKAGED_TABLES
 from ..errors import HandfulError, ModelError, SettingError
 from ..models.heads import CentredScorer, ReadyHead, RefinedRidge, UnitRidge
-from ..models.sentence_encoder import SENTENCE_HEAD, SentenceModel, restore_sentence_encoder
-from ..models.text_encoders import FittedEncoder, restore_attention_bag
+from ..models.sentence_encoder import SENTENCE_HEAD, SentenceEncoder, SentenceModel, restore_sentence_encoder
+from ..models.side_by_side import FittedSideBySide
+from ..models.text_encoders import FittedAttentionBag, FittedEncoder, restore_attention_bag
 from ..utils.bundle import CONFIG, has_only_leftovers, read_bundle, read_bundle_config, write_bundle
 from ..utils.tensors import Arrays, check_parameters
 from .calibration import Calibration
@@ -148,7 +149,7 @@ def _check_kind(folder: Path, config: Mapping[str, Any]) -> None:
 
 def _restore_words(
     facts: Mapping[str, Any], arrays: Arrays, classes: int, place: Path, vectors: str | SentenceModel | None
-) -> FittedEncoder:
+) -> FittedAttentionBag:
     """An attention bag; a saved model may neither name files nor set absurd limits."""
     named, language, most = facts["vectors"], facts["language"], facts["max_words"]
     if type(named) is not str or type(language) is not str or type(most) is not int or not 1 <= most <= MOST_WORDS_READ:
@@ -172,7 +173,7 @@ def _restore_words(
 
 def _restore_sentences(
     facts: Mapping[str, Any], arrays: Arrays, classes: int, place: Path, model: str | SentenceModel | None
-) -> FittedEncoder:
+) -> SentenceEncoder:
     """A sentence encoder, found by its name or given again."""
     name = facts["name"]
     if type(name) is not str or type(facts["named"]) is not bool:
@@ -189,7 +190,22 @@ def _restore_sentences(
     return restore_sentence_encoder(facts, arrays, model or find_encoder(name), place)
 
 
-RESTORED_ENCODERS = {"attention-bag": _restore_words, "sentence-encoder": _restore_sentences}
+def _restore_side_by_side(
+    facts: Mapping[str, Any], arrays: Arrays, classes: int, place: Path, given: str | SentenceModel | None
+) -> FittedEncoder:
+    """Both encoders; word vectors in a file are given again, the sentence encoder is always found by its name."""
+    if not isinstance(given, (str, type(None))):
+        raise ModelError(f"{place.parent} was fitted with an encoder that is found by its name: remove `encoder`.")
+    words = _restore_words(facts["words"], _part(arrays, "words."), classes, place, given)
+    sentences = _restore_sentences(facts["sentences"], _part(arrays, "sentences."), classes, place, None)
+    return FittedSideBySide(words, sentences)
+
+
+RESTORED_ENCODERS: dict[str, Callable[..., FittedEncoder]] = {
+    "attention-bag": _restore_words,
+    "sentence-encoder": _restore_sentences,
+    "side-by-side": _restore_side_by_side,
+}
 SAVED_HEADS = {"refined-ridge": RefinedRidge(), "sentence-ridge": SENTENCE_HEAD, "unit-ridge": UnitRidge()}
 
 

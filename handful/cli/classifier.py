@@ -69,7 +69,9 @@ def _say_skipped(skipped: int, problem: str) -> None:
     "its description (a .txt file: one label per line).",
 )
 @click.option("--unlabeled", help="A file of unlabelled texts to learn from, such as the inbox to be sorted.")
-@click.option("--encoder", default="words", help="words, or a sentence encoder by name: see handful encoders list.")
+@click.option(
+    "--encoder", default="words", help="words, a sentence encoder by name (see handful encoders list), or both: words+NAME."
+)
 @click.option("--vectors", help="Word vectors to use instead of wordllama+minilm: a file, or several separated by +.")
 @click.option("--language", help="Code of the language of the background word frequencies; en by default.")
 def fit(
@@ -107,9 +109,10 @@ def fit(
         raise SettingError(
             "--language, --encoder, --class-names and --unlabeled are those of the classifier that --from names: remove them."
         )
-    if encoder not in ("words", *encoder_names()):
+    if encoder != "words" and encoder.removeprefix("words+") not in encoder_names():
         raise SettingError(
-            f"There is no encoder {encoder!r}: choose words or {', '.join(encoder_names())}; folders are for Python."
+            f"There is no encoder {encoder!r}: choose words, {', '.join(encoder_names())}, or words+ and one of these names; "
+            "folders are for Python."
         )
     given = {"vectors": vectors, "language": language, "encoder": encoder}
     parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

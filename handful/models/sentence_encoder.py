@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -89,15 +89,7 @@ class SentenceEncoder:
         return documents.vectors
 
     def word_parts(self, text: str, scorer: CentredScorer) -> list[WordPart]:
-        """Each word with what the scores would lose without it: true effects, which do not add up."""
-        words = tokenize(text, MOST_WORDS_LEFT_OUT)
-        without = [text[: word.start] + text[word.end :] for word in words]
-        scores = scorer(self._encode([text, *without]).astype(np.float64))  # (1 + words, classes)
-        effects = scores[0] - scores[1:]
-        return [
-            WordPart(text[word.start : word.end], word.start, word.end, 0.0, tuple(effect))
-            for word, effect in zip(words, effects.tolist(), strict=True)
-        ]
+        return effects_of_words(text, scorer, self._encode)
 
     def _encode(self, texts: list[str]) -> Floats:
         """Vectors of texts, checked; zeros for a text without a character."""
@@ -148,6 +140,18 @@ class SentenceEncoder:
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Vectors of some texts, which tell one encoder from another."""
         return {"probe": self._probe}
+
+
+def effects_of_words(text: str, scorer: CentredScorer, encode: Callable[[list[str]], Floats]) -> list[WordPart]:
+    """Each word with what the scores would lose without it: true effects, which do not add up."""
+    words = tokenize(text, MOST_WORDS_LEFT_OUT)
+    without = [text[: word.start] + text[word.end :] for word in words]
+    scores = scorer(encode([text, *without]).astype(np.float64))  # (1 + words, classes)
+    effects = scores[0] - scores[1:]
+    return [
+        WordPart(text[word.start : word.end], word.start, word.end, 0.0, tuple(effect))
+        for word, effect in zip(words, effects.tolist(), strict=True)
+    ]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ import torch
 
 from handful.models import lstm_torch
 from handful.models.lstm import Vectors, bilstm, initial_bilstm
+from handful.utils.functional import Offsets
 
 LENGTHS = [4, 0, 1, 9, 3]
 OFFSETS = np.concatenate([[0], np.cumsum(LENGTHS)])
+MANY = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(0, 20, 150))])  # more than one group per thread
 
 
 def reference(parameters: dict[str, torch.Tensor], hidden: int) -> torch.nn.LSTM:
@@ -27,24 +29,24 @@ def reference(parameters: dict[str, torch.Tensor], hidden: int) -> torch.nn.LSTM
 
 
 @pytest.mark.parametrize("hidden", [25, 3, 7])
-@pytest.mark.parametrize("chunk", [4096, 3])
+@pytest.mark.parametrize("offsets", [OFFSETS, MANY], ids=["five", "many"])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("width", [4, 12])
-def test_three_lstms_agree(hidden: int, chunk: int, threads: int, width: int, monkeypatch) -> None:
+def test_three_lstms_agree(hidden: int, offsets: Offsets, threads: int, width: int, monkeypatch) -> None:
     """The NumPy pass, the compiled pass and torch's own: states and every gradient."""
-    monkeypatch.setattr(lstm_torch, "CHUNK", chunk)
+    monkeypatch.setattr(lstm_torch, "SMALL", 0)
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
     rng = np.random.default_rng(0)
     arrays = initial_bilstm(rng, width, hidden)
-    inputs = rng.normal(size=(OFFSETS[-1], width)).astype(np.float32)
+    inputs = rng.normal(size=(offsets[-1], width)).astype(np.float32)
     ours = {name: torch.tensor(value, requires_grad=True) for name, value in arrays.items()}
     x = torch.tensor(inputs, requires_grad=True)
-    states = bilstm(ours, x, OFFSETS)
+    states = bilstm(ours, x, offsets)
 
     network, y = reference({k: v.detach() for k, v in ours.items()}, hidden), torch.tensor(inputs, requires_grad=True)
-    theirs = torch.cat([network(y[None, a:b])[0][0] for a, b in itertools.pairwise(OFFSETS) if b > a])
+    theirs = torch.cat([network(y[None, a:b])[0][0] for a, b in itertools.pairwise(offsets) if b > a])
     torch.testing.assert_close(states, theirs, atol=1e-6, rtol=1e-5)
-    np.testing.assert_allclose(bilstm(arrays, inputs, OFFSETS), theirs.detach(), atol=1e-6)
+    np.testing.assert_allclose(bilstm(arrays, inputs, offsets), theirs.detach(), atol=1e-6)
 
     weights = torch.from_numpy(rng.normal(size=tuple(states.shape)).astype(np.float32))
     (states * weights).sum().backward()

@@ -105,3 +105,58 @@ def test_a_second_backward_pass_is_refused_not_wrong() -> None:
     total.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="supports one backward pass"):
         total.backward()
+
+
+def plain_attention(parameters, inputs, offsets, vectors=None, kept=None, scale=1.0) -> torch.Tensor:
+    """Attention from a loop over words in torch, which differentiates it by itself."""
+    hidden = parameters["recurrent"].shape[1]
+    documents = []
+    for begin, end in itertools.pairwise(offsets):
+        directions = []
+        for direction in (0, 1):
+            weight, recurrent, bias = (parameters[name][direction] for name in ("input", "recurrent", "bias"))
+            state, cell, states = torch.zeros(hidden), torch.zeros(hidden), []
+            for x in inputs[begin:end].flip(0) if direction else inputs[begin:end]:
+                write, keep, show, candidate = (x @ weight + state @ recurrent + bias).split(hidden)
+                cell = keep.sigmoid() * cell + write.sigmoid() * candidate.tanh()
+                state = show.sigmoid() * cell.tanh()
+                states.append(state)
+            directions.append(torch.stack(states[::-1] if direction else states) if states else torch.empty(0, hidden))
+        states = torch.cat(directions, dim=1)  # (words, 2 hidden)
+        if kept is not None:
+            states = states * torch.from_numpy(kept[begin:end])
+        documents.append(torch.softmax(scale * (states @ parameters["query"]), 0))
+    return torch.cat(documents)
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+@pytest.mark.parametrize("offsets", [OFFSETS, MANY], ids=["five", "many"])
+def test_attention_and_its_gradient_are_those_of_plain_torch(offsets: Offsets, dropout: bool) -> None:
+    rng = np.random.default_rng(2)
+    arrays = {**initial_bilstm(rng, 3, 25), "query": rng.normal(size=50).astype(np.float32)}
+    inputs, slopes = (rng.normal(size=size).astype(np.float32) for size in ((offsets[-1], 3), offsets[-1]))
+    kept = rng.random((offsets[-1], 50)) > 0.3 if dropout else None
+    results = []
+    for function in (plain_attention, lstm_torch.attention_torch):
+        parameters = {name: torch.tensor(value, requires_grad=True) for name, value in arrays.items()}
+        x = torch.tensor(inputs, requires_grad=True)
+        attention = function(parameters, x, offsets, None, kept, 1.3)
+        (attention * torch.from_numpy(slopes)).sum().backward()
+        results.append({"attention": attention.detach(), "x": x.grad, **{name: p.grad for name, p in parameters.items()}})
+    for name, expected in results[0].items():
+        torch.testing.assert_close(results[1][name], expected, atol=1e-5, rtol=1e-4, msg=name)
+
+
+def test_results_do_not_depend_on_the_number_of_threads(monkeypatch) -> None:
+    monkeypatch.setattr(lstm_torch, "SMALL", 0)
+    arrays = {**initial_bilstm(np.random.default_rng(0), 2, 25), "query": np.ones(50, np.float32)}
+    gradients = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        parameters = {name: torch.tensor(value, requires_grad=True) for name, value in arrays.items()}
+        attention = lstm_torch.attention_torch(
+            parameters, torch.linspace(-1, 1, 2 * MANY[-1]).reshape(-1, 2), MANY, None, None, 1
+        )
+        (attention**2).sum().backward()
+        gradients.append(torch.cat([parameter.grad.flatten() for parameter in parameters.values()]))
+    assert torch.equal(*gradients)

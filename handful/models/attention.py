@@ -72,8 +72,9 @@ def keep_some(shape: tuple[int, ...], rate: float, noise: np.random.Generator | 
     """Which values dropout keeps, each with probability 1 - rate; without `noise`, None: it keeps all."""
     if noise is None or not rate:
         return None
-    numbers = np.frombuffer(noise.bytes(2 * math.prod(shape)), np.uint16)  # two random bytes are enough, and fast
-    return (numbers >= np.uint16(math.ceil(rate * 65536))).reshape(shape)
+    count = math.prod(shape)
+    pairs = noise.integers(0, 2**32, -(-count // 2), np.uint32)  # two random bytes per value are enough, and fast
+    return (pairs.view(np.uint16)[:count] >= np.uint16(math.ceil(rate * 65536))).reshape(shape)
 
 
 def drop_out(values: Array, rate: float, noise: np.random.Generator | None) -> Array:

@@ -233,6 +233,12 @@ def _turn(values, rows, columns, result):  # type: ignore[no-untyped-def]
 
 
 @part
+def _clear(rows, first, end):  # type: ignore[no-untyped-def]
+    for row in range(first, end):
+        _store(rows, row, _vector(ZERO))
+
+
+@part
 def _find_words(starts, lengths, step, backwards, words):  # type: ignore[no-untyped-def]
     """The word of each document that a direction reaches at a step; -1 past the end."""
     for lane in range(LANES):
@@ -334,7 +340,7 @@ def forward(inputs, projected, matrix, query, kept, groups, share, backwards, re
     drop, score = np.empty((hidden, LANES), np.float32), np.empty((1, LANES), np.float32)
     for group in range(share, len(places), shares):
         place, steps = places[group], lengths[group, 0]
-        records[place, 4 * hidden : 6 * hidden] = 0
+        _clear(records[place], 4 * hidden, 6 * hidden)
         turns = period if period else steps + 1
         for step in range(steps):
             now, after = records[place + step % turns], records[place + (step + 1) % turns]
@@ -356,11 +362,11 @@ def _see(inputs, projected, words, hidden, now):  # type: ignore[no-untyped-def]
     columns = inputs.shape[1]
     if projected:
         _gather(inputs, words, columns, 0, now)
-        now[6 * hidden :] = 0
+        _clear(now, 6 * hidden, len(now))
         return
     _gather(inputs, words, columns, 6 * hidden, now)
-    now[6 * hidden + columns] = 1
-    now[6 * hidden + columns + 1 :] = 0
+    _store(now, 6 * hidden + columns, _vector(ONE))
+    _clear(now, 6 * hidden + columns + 1, len(now))
 
 
 @compiled
@@ -375,10 +381,11 @@ def backward(gradient, matrix, query, kept, groups, share, backwards, records, t
     words = np.empty(LANES, np.int64)
     drop, slopes = np.empty((hidden, LANES), np.float32), np.empty((hidden, LANES), np.float32)
     to_seen, to_cell = np.empty((rows, LANES), np.float32), np.empty((hidden, LANES), np.float32)
-    turned = np.zeros((LANES * columns, LANES), np.float32)
+    turned = np.empty((LANES * columns, LANES), np.float32)
+    _clear(turned, 0, len(turned))
     for group in range(share, len(places), shares):
-        to_seen[:] = 0
-        to_cell[:] = 0
+        _clear(to_seen, 0, rows)
+        _clear(to_cell, 0, hidden)
         for step in range(lengths[group, 0] - 1, -1, -1):
             now, after = records[places[group] + step], records[places[group] + step + 1]
             gates, seen = now[: 4 * hidden], now[5 * hidden :]

@@ -63,7 +63,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
-def _for_each_share(work: Callable[[int, int], None], words: int) -> None:
+def for_each_share(work: Callable[[int, int], None], words: int) -> None:
     """Call `work(direction, share)` for each share of the groups, on several threads."""
     jobs = [(direction, share) for share in range(SHARES) for direction in (0, 1)]
     threads = available_threads() if words > SMALL else 1
@@ -93,7 +93,7 @@ class _BiLSTM(torch.autograd.Function):
         def work(d: int, share: int) -> None:
             forward(x[d], inputs.ndim == 3, turned[d], q[d], kept, groups.plain, share, d == 1, records[d], y[d])
 
-        _for_each_share(work, int(offsets[-1]))
+        for_each_share(work, int(offsets[-1]))
         ctx.save_for_backward(inputs, matrix, query)
         ctx.memory, ctx.records, ctx.groups, ctx.kept = memory, records, groups, kept
         return output
@@ -116,7 +116,7 @@ class _BiLSTM(torch.autograd.Function):
             own = to[0][d], to[1][d, share], to[2][d, share]
             backward(slopes[d], m[d], q[d], ctx.kept, ctx.groups.plain, share, d == 1, ctx.records[d], *own)
 
-        _for_each_share(work, gradient.shape[1])
+        for_each_share(work, gradient.shape[1])
         ctx.records = None
         SPARE[:] = [memory]
         return (

@@ -321,10 +321,12 @@ def _score_backward(states, query, drop, slopes, to_query):  # type: ignore[no-u
 @part
 def _gather_kept(kept, first, words, drop):  # type: ignore[no-untyped-def]
     """1 for the states that dropout keeps, 0 for the others; `kept` (words, both directions) is empty without dropout."""
+    if not len(kept):
+        return
     for lane in range(LANES):
-        word = words[lane] if len(kept) else -1
+        word = max(words[lane], 0)  # past the end of a document, any will do
         for j in range(len(drop)):
-            drop[j, lane] = ZERO if word >= 0 and not kept[word, first + j] else ONE
+            drop[j, lane] = np.float32(kept[word, first + j])
 
 
 @compiled
@@ -337,7 +339,7 @@ def forward(inputs, projected, matrix, query, kept, groups, share, backwards, re
     starts, lengths, places, shares, period = groups
     hidden, rows = len(matrix) // 4, matrix.shape[1]
     words = np.empty(LANES, np.int64)
-    drop, score = np.empty((hidden, LANES), np.float32), np.empty((1, LANES), np.float32)
+    drop, score = np.ones((hidden, LANES), np.float32), np.empty((1, LANES), np.float32)
     for group in range(share, len(places), shares):
         place, steps = places[group], lengths[group, 0]
         _clear(records[place], 4 * hidden, 6 * hidden)
@@ -379,7 +381,7 @@ def backward(gradient, matrix, query, kept, groups, share, backwards, records, t
     starts, lengths, places, shares, _ = groups
     hidden, rows, columns = matrix.shape[1] // 4, len(matrix), len(to_matrix) // matrix.shape[1]
     words = np.empty(LANES, np.int64)
-    drop, slopes = np.empty((hidden, LANES), np.float32), np.empty((hidden, LANES), np.float32)
+    drop, slopes = np.ones((hidden, LANES), np.float32), np.empty((hidden, LANES), np.float32)
     to_seen, to_cell = np.empty((rows, LANES), np.float32), np.empty((hidden, LANES), np.float32)
     turned = np.empty((LANES * columns, LANES), np.float32)
     _clear(turned, 0, len(turned))

@@ -1,34 +1,45 @@
 """Seconds per episode, compared with a bare pass of PyTorch's own biLSTM over as many words, in the same run.
 
-    python benchmarks/episodes.py [--threads 2] [--rounds 7]
+    python benchmarks/episodes.py [--threads 2] [--rounds 7] [--busy-anyway]
 
 ratio = seconds of one whole episode / seconds of the yardstick. A ratio of 1 means that the engine adds nothing to PyTorch's
-LSTM on perfectly even lengths; below 1, the compiled kernel is faster than PyTorch's. Training takes one step per episode;
-testing is batched as in `handful evaluate`. Lengths are drawn once from a log-normal distribution fitted to each corpus, cut
-at 500.
+LSTM on perfectly even lengths; below 1, the compiled kernel is faster than PyTorch's. It is the sum of two parts, the compiled
+kernel and the rest. Training takes one step per episode; testing is batched as in `handful evaluate`. Lengths are drawn once
+from a log-normal distribution fitted to each corpus, cut at 500.
+
+On a busy machine, threads wait for each other. That slows the yardstick down more than the engine, and ratios come out several
+times too low. So the script stops if other processes use the machine, or if the yardstick varies too much.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from handful.data.corpus import Corpus, make_corpus
 from handful.data.episodes import EpisodeSampler, EpisodeSpec
-from handful.meta.evaluation import evaluate
-from handful.meta.training import TrainingSettings, _step, restore_adam
-from handful.models.few_shot import AT_ONCE, FewShotModel
+from handful.meta.evaluation import EPISODES_PER_JOB, evaluate
+from handful.meta.training import TrainingSettings, restore_adam, take_steps
+from handful.models import lstm_torch
+from handful.models.few_shot import FewShotModel
 from handful.models.settings import FinetuneSettings, ModelSettings
 from handful.utils.parallel import torch_threads
 
 DIM, HIDDEN, CUT = 256, 25, 500
+TRAIN_EPISODES, TEST_EPISODES = 10, EPISODES_PER_JOB  # per round
+MOST_CORES = 0.1  # that other processes may use
+MOST_SPREAD = 1.5  # of the yardstick: its slowest round compared with its fastest
+PROCESSOR_TIMES = Path("/proc/stat")
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,78 @@ def yardstick(documents: int, words: int, backward: bool) -> Callable[[], object
     return forward
 
 
-def measure(name: str, shape: Shape, rounds: int) -> None:
+def busy_seconds() -> float:
+    """Seconds that the cores have been busy since the machine was started, whoever used them."""
+    if not PROCESSOR_TIMES.exists():
+        raise SystemExit("This system has no /proc/stat, which says how busy it is: use --busy-anyway.")
+    user, nice, system, _, _, *others = map(int, PROCESSOR_TIMES.read_text().split("\n")[0].split()[1:9])
+    return (user + nice + system + sum(others)) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def idle_machine() -> Iterator[None]:
+    """Stop the script if other processes used the machine meanwhile."""
+    before, start = busy_seconds() - time.process_time(), time.perf_counter()
+    yield
+    cores = (busy_seconds() - time.process_time() - before) / (time.perf_counter() - start)
+    if cores > MOST_CORES:
+        raise SystemExit(
+            f"Other processes used {cores:.1f} cores, and {MOST_CORES} is the most: run this on an idle machine, or use "
+            "--busy-anyway for ratios that are too low."
+        )
+
+
+def check_spread(times: list[float]) -> None:
+    """Stop the script if the times of the yardstick vary too much."""
+    if max(times) > MOST_SPREAD * min(times):
+        raise SystemExit(
+            f"The yardstick took {1000 * min(times):.1f} to {1000 * max(times):.1f} ms, which varies by more than a factor of "
+            f"{MOST_SPREAD}: run this on an idle machine, or use --busy-anyway for ratios that are unreliable."
+        )
+
+
+@contextmanager
+def kernel_clock() -> Iterator[list[float]]:
+    """A list of the seconds that each pass of the compiled kernel takes."""
+    passes, original = list[float](), lstm_torch.for_each_share
+
+    def timed(*arguments: object) -> None:
+        passes.append(seconds(lambda: original(*arguments)))  # type: ignore[arg-type]
+
+    lstm_torch.for_each_share = timed
+    try:
+        yield passes
+    finally:
+        lstm_torch.for_each_share = original
+
+
+@dataclass
+class Rounds:
+    """Seconds of the yardstick, of one whole episode, and of its part in the kernel, one of each per round."""
+
+    bare: list[float] = field(default_factory=list)
+    whole: list[float] = field(default_factory=list)
+    kernel: list[float] = field(default_factory=list)
+
+    def add(self, yard: Callable[[], object], engine: Callable[[], object], episodes: int) -> None:
+        """Time one round."""
+        self.bare.append(statistics.median(seconds(yard) for _ in range(5)))
+        with kernel_clock() as passes:
+            self.whole.append(seconds(engine) / episodes)
+        self.kernel.append(sum(passes) / episodes)
+
+    def __str__(self) -> str:
+        ratios = [mine / bare for bare, mine in zip(self.bare, self.whole, strict=True)]
+        kernel = statistics.median(mine / bare for bare, mine in zip(self.bare, self.kernel, strict=True))
+        ratio = statistics.median(ratios)
+        whole, bare = (1000 * statistics.median(values) for values in (self.whole, self.bare))
+        return (
+            f"ratio {ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f}) = kernel {kernel:.2f} + rest {ratio - kernel:.2f}   "
+            f"{whole:.1f} ms per episode, yardstick {bare:.1f} ms ({1000 * min(self.bare):.1f} to {1000 * max(self.bare):.1f})"
+        )
+
+
+def measure(name: str, shape: Shape, rounds: int, busy_anyway: bool = False) -> None:
     """Print both ratios of one shape: medians over rounds, each of which times the yardstick and then the engine."""
     corpus = make_texts(shape)
     table = np.random.default_rng(1).normal(size=(len(corpus.vocabulary), DIM)).astype(np.float32) / DIM**0.5
@@ -93,27 +175,25 @@ def measure(name: str, shape: Shape, rounds: int) -> None:
     episode = sampler[0]
     documents = len(episode.support) + len(episode.query)
     words = round(texts.lengths.mean())
-    train_yard, test_yard = (yardstick(documents, words, backward) for backward in (True, False))
 
     def train_episodes() -> None:
         with torch_threads():
-            for index in range(AT_ONCE):
-                _step(learner, optimizer, texts, sampler, [index])
+            list(take_steps(learner, optimizer, texts, sampler, [[index] for index in range(TRAIN_EPISODES)]))
 
-    jobs: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-        "train": (train_yard, train_episodes),
-        "test": (test_yard, lambda: evaluate(model, texts, tester, AT_ONCE, quiet=True)),
-    }
-    for job, (yard, engine) in jobs.items():
+    def test_episodes() -> None:
+        evaluate(model, texts, tester, TEST_EPISODES, quiet=True)
+
+    jobs = {"train": (True, train_episodes, TRAIN_EPISODES), "test": (False, test_episodes, TEST_EPISODES)}
+    for job, (backward, engine, episodes) in jobs.items():
+        yard, found = yardstick(documents, words, backward), Rounds()
         yard()
         engine()  # compile, allocate
-        pairs = [(statistics.median(seconds(yard) for _ in range(5)), seconds(engine) / AT_ONCE) for _ in range(rounds)]
-        ratio = statistics.median(mine / bare for bare, mine in pairs)
-        bare, mine = (statistics.median(column) for column in zip(*pairs, strict=True))
-        print(
-            f"{name:14} {job:5}  {documents} documents × {words} words   {1000 * mine:6.1f} ms per episode, "
-            f"yardstick {1000 * bare:6.1f} ms, ratio {ratio:.2f}"
-        )
+        with nullcontext() if busy_anyway else idle_machine():
+            for _ in range(rounds):
+                found.add(yard, engine, episodes)
+        if not busy_anyway:
+            check_spread(found.bare)
+        print(f"{name:14} {job:5}  {documents} documents × {words} words   {found}")
 
 
 ALGORITHMS = {  # head, episodes per update
@@ -150,7 +230,7 @@ def measure_algorithms(rounds: int) -> None:
 
             def update(learner: FewShotModel = learner, optimizer: object = optimizer, tasks: int = tasks) -> None:
                 with torch_threads():
-                    _step(learner, optimizer, texts, sampler, range(tasks))
+                    list(take_steps(learner, optimizer, texts, sampler, [range(tasks)]))
 
             update()
             cost[head] = statistics.median(seconds(update) for _ in range(rounds)) / tasks
@@ -163,10 +243,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--busy-anyway", action="store_true", help="report on a busy machine, too")
     arguments = parser.parse_args()
+    if not arguments.busy_anyway:
+        with idle_machine():
+            time.sleep(1)
     torch.set_num_threads(arguments.threads)  # for the yardstick; the engine sets its own threads
     for name, shape in SHAPES.items():
-        measure(name, shape, arguments.rounds)
+        measure(name, shape, arguments.rounds, arguments.busy_anyway)
     measure_algorithms(arguments.rounds)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 

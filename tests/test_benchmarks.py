@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import abilities
 import classifier
+import episodes
 import numpy as np
 import pytest
 import unlabelled
@@ -134,3 +137,35 @@ def test_abilities_in_each_setting(setting: str, monkeypatch: pytest.MonkeyPatch
     assert f"calibration: demo:val, words, {setting}, 1 repeats" in printed
     assert "\n| 3 | 1 |" in printed
     assert "\n| 5 | 1 |" in printed
+
+
+def run_episodes(monkeypatch: pytest.MonkeyPatch, *options: object) -> None:
+    monkeypatch.setattr(episodes, "SHAPES", {"Tiny": episodes.Shape(8, 0.4, 50, 5, 4)})
+    monkeypatch.setattr(episodes, "ALGORITHMS", {"ridge": 1})
+    monkeypatch.setattr(episodes, "TRAIN_EPISODES", 2)
+    monkeypatch.setattr(episodes, "TEST_EPISODES", 2)
+    run(episodes, monkeypatch, "--threads", 1, "--rounds", 2, *options)
+
+
+def test_episodes_show_kernel_and_rest(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run_episodes(monkeypatch, "--busy-anyway")
+    lines = capsys.readouterr().out.splitlines()
+    number = r"\d+\.\d\d"
+    for line, job in zip(lines, ("train", "test"), strict=False):
+        assert re.search(rf"Tiny +{job} .* ratio {number} \({number} to {number}\) = kernel {number} \+ rest -?{number} ", line)
+
+
+def test_a_busy_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(0, 1000)
+    monkeypatch.setattr(episodes, "busy_seconds", lambda: next(clock))
+    with pytest.raises(
+        SystemExit, match=r"Other processes used \d+\.\d cores, and 0.1 is the most: run this on an idle machine"
+    ):
+        run_episodes(monkeypatch)
+    with pytest.raises(SystemExit, match=r"The yardstick took 10.0 to 20.0 ms"):
+        episodes.check_spread([0.01, 0.02])
+    episodes.check_spread([0.01, 0.014])
+
+
+def test_the_processors_of_this_machine_have_been_busy() -> None:
+    assert episodes.busy_seconds() > 0

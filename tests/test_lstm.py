@@ -8,9 +8,11 @@ import torch
 
 from handful.models import lstm_torch
 from handful.models.lstm import Vectors, bilstm, initial_bilstm
+from handful.utils.functional import Offsets
 
 LENGTHS = [4, 0, 1, 9, 3]
 OFFSETS = np.concatenate([[0], np.cumsum(LENGTHS)])
+MANY = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(0, 20, 150))])  # more than one group per thread
 
 
 def reference(parameters: dict[str, torch.Tensor], hidden: int) -> torch.nn.LSTM:
@@ -27,24 +29,24 @@ def reference(parameters: dict[str, torch.Tensor], hidden: int) -> torch.nn.LSTM
 
 
 @pytest.mark.parametrize("hidden", [25, 3, 7])
-@pytest.mark.parametrize("chunk", [4096, 3])
+@pytest.mark.parametrize("offsets", [OFFSETS, MANY], ids=["five", "many"])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("width", [4, 12])
-def test_three_lstms_agree(hidden: int, chunk: int, threads: int, width: int, monkeypatch) -> None:
+def test_three_lstms_agree(hidden: int, offsets: Offsets, threads: int, width: int, monkeypatch) -> None:
     """The NumPy pass, the compiled pass and torch's own: states and every gradient."""
-    monkeypatch.setattr(lstm_torch, "CHUNK", chunk)
+    monkeypatch.setattr(lstm_torch, "SMALL", 0)
     monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
     rng = np.random.default_rng(0)
     arrays = initial_bilstm(rng, width, hidden)
-    inputs = rng.normal(size=(OFFSETS[-1], width)).astype(np.float32)
+    inputs = rng.normal(size=(offsets[-1], width)).astype(np.float32)
     ours = {name: torch.tensor(value, requires_grad=True) for name, value in arrays.items()}
     x = torch.tensor(inputs, requires_grad=True)
-    states = bilstm(ours, x, OFFSETS)
+    states = bilstm(ours, x, offsets)
 
     network, y = reference({k: v.detach() for k, v in ours.items()}, hidden), torch.tensor(inputs, requires_grad=True)
-    theirs = torch.cat([network(y[None, a:b])[0][0] for a, b in itertools.pairwise(OFFSETS) if b > a])
+    theirs = torch.cat([network(y[None, a:b])[0][0] for a, b in itertools.pairwise(offsets) if b > a])
     torch.testing.assert_close(states, theirs, atol=1e-6, rtol=1e-5)
-    np.testing.assert_allclose(bilstm(arrays, inputs, OFFSETS), theirs.detach(), atol=1e-6)
+    np.testing.assert_allclose(bilstm(arrays, inputs, offsets), theirs.detach(), atol=1e-6)
 
     weights = torch.from_numpy(rng.normal(size=tuple(states.shape)).astype(np.float32))
     (states * weights).sum().backward()
@@ -103,3 +105,58 @@ def test_a_second_backward_pass_is_refused_not_wrong() -> None:
     total.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="supports one backward pass"):
         total.backward()
+
+
+def plain_attention(parameters, inputs, offsets, vectors=None, kept=None, scale=1.0) -> torch.Tensor:
+    """Attention from a loop over words in torch, which differentiates it by itself."""
+    hidden = parameters["recurrent"].shape[1]
+    documents = []
+    for begin, end in itertools.pairwise(offsets):
+        directions = []
+        for direction in (0, 1):
+            weight, recurrent, bias = (parameters[name][direction] for name in ("input", "recurrent", "bias"))
+            state, cell, states = torch.zeros(hidden), torch.zeros(hidden), []
+            for x in inputs[begin:end].flip(0) if direction else inputs[begin:end]:
+                write, keep, show, candidate = (x @ weight + state @ recurrent + bias).split(hidden)
+                cell = keep.sigmoid() * cell + write.sigmoid() * candidate.tanh()
+                state = show.sigmoid() * cell.tanh()
+                states.append(state)
+            directions.append(torch.stack(states[::-1] if direction else states) if states else torch.empty(0, hidden))
+        states = torch.cat(directions, dim=1)  # (words, 2 hidden)
+        if kept is not None:
+            states = states * torch.from_numpy(kept[begin:end])
+        documents.append(torch.softmax(scale * (states @ parameters["query"]), 0))
+    return torch.cat(documents)
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+@pytest.mark.parametrize("offsets", [OFFSETS, MANY], ids=["five", "many"])
+def test_attention_and_its_gradient_are_those_of_plain_torch(offsets: Offsets, dropout: bool) -> None:
+    rng = np.random.default_rng(2)
+    arrays = {**initial_bilstm(rng, 3, 25), "query": rng.normal(size=50).astype(np.float32)}
+    inputs, slopes = (rng.normal(size=size).astype(np.float32) for size in ((offsets[-1], 3), offsets[-1]))
+    kept = rng.random((offsets[-1], 50)) > 0.3 if dropout else None
+    results = []
+    for function in (plain_attention, lstm_torch.attention_torch):
+        parameters = {name: torch.tensor(value, requires_grad=True) for name, value in arrays.items()}
+        x = torch.tensor(inputs, requires_grad=True)
+        attention = function(parameters, x, offsets, None, kept, 1.3)
+        (attention * torch.from_numpy(slopes)).sum().backward()
+        results.append({"attention": attention.detach(), "x": x.grad, **{name: p.grad for name, p in parameters.items()}})
+    for name, expected in results[0].items():
+        torch.testing.assert_close(results[1][name], expected, atol=1e-5, rtol=1e-4, msg=name)
+
+
+def test_results_do_not_depend_on_the_number_of_threads(monkeypatch) -> None:
+    monkeypatch.setattr(lstm_torch, "SMALL", 0)
+    arrays = {**initial_bilstm(np.random.default_rng(0), 2, 25), "query": np.ones(50, np.float32)}
+    gradients = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        parameters = {name: torch.tensor(value, requires_grad=True) for name, value in arrays.items()}
+        attention = lstm_torch.attention_torch(
+            parameters, torch.linspace(-1, 1, 2 * MANY[-1]).reshape(-1, 2), MANY, None, None, 1
+        )
+        (attention**2).sum().backward()
+        gradients.append(torch.cat([parameter.grad.flatten() for parameter in parameters.values()]))
+    assert torch.equal(*gradients)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from test_lstm import plain_attention
 
 from handful.data.episodes import EpisodeSampler, EpisodeSpec
 from handful.errors import HandfulWarning, SettingError, TrainingError
@@ -22,6 +23,7 @@ from handful.meta.demo import TRAINING, run_demo, shaded_queries
 from handful.meta.evaluation import Score, paired_difference
 from handful.meta.experiment import RunSettings, load_experiment_data, load_run, recorded_variation, train_run
 from handful.meta.training import TrainingSettings, initial_state, meta_train
+from handful.models import lstm_torch
 from handful.models.few_shot import FewShotModel
 from handful.models.settings import ModelSettings, SignatureSettings, VectorSettings
 
@@ -75,6 +77,19 @@ def test_rare_words_are_dropped_and_counted_over_all_classes() -> None:
     counts = np.bincount(whole.corpus.ids, minlength=len(whole.corpus.vocabulary))
     assert len(few.corpus.ids) == counts[counts >= 5].sum() < counts.sum()
     assert np.bincount(few.corpus.ids).max() == counts.max()
+
+
+def test_training_ends_with_the_parameters_of_plain_torch(demo, monkeypatch) -> None:
+    train, validation = (demo.sampler(part, EpisodeSpec(5, 1, 5), 0) for part in ("train", "val"))
+    settings = replace(QUICK, episodes=6, epochs=2)
+    start = FewShotModel.initial(ModelSettings(), demo.texts.table.shape[1])
+    fast, fast_history = meta_train(start, demo.texts, train, validation, settings, quiet=True)
+    monkeypatch.setattr(lstm_torch, "attention_torch", plain_attention)
+    plain, plain_history = meta_train(start, demo.texts, train, validation, settings, quiet=True)
+    for name, expected in plain.parameters.items():
+        np.testing.assert_allclose(fast.parameters[name], expected, atol=1e-5, err_msg=name)
+    for line, expected_line in zip(fast_history, plain_history, strict=True):
+        assert line == pytest.approx(expected_line, abs=1e-5)
 
 
 def train_quickly(texts, sampler, settings=QUICK, **options):

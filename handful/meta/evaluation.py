@@ -13,7 +13,7 @@ from ..data.corpus import Texts
 from ..data.episodes import Episode, Sampler
 from ..errors import SettingError
 from ..models.few_shot import EpisodeBatch, FewShotModel
-from ..utils.parallel import parallel_map, torch_threads
+from ..utils.parallel import compute_ahead, parallel_map, torch_threads
 from ..utils.progress import track
 
 Values = np.ndarray[Any, Any]  # one number per episode
@@ -55,12 +55,14 @@ def score_batch(model: FewShotModel, prepared: EpisodeBatch) -> tuple[Values, Va
 
 
 def prepare_batches(model: FewShotModel, texts: Texts, sampler: Sampler, indices: Sequence[int]) -> Iterator[EpisodeBatch]:
-    """Episodes in batches of the same shape."""
-    episodes = (sampler[index] for index in indices)
-    for _, alike in groupby(episodes, key=_shape):
+    """Episodes in batches of the same shape, each prepared while the one before it is used."""
+    return compute_ahead(model.prepare, ((texts, batch) for batch in _batches(sampler, indices, model.at_once)))
+
+
+def _batches(sampler: Sampler, indices: Sequence[int], most: int) -> Iterator[list[Episode]]:
+    for _, alike in groupby((sampler[index] for index in indices), key=_shape):
         together = list(alike)
-        for start in range(0, len(together), model.at_once):
-            yield model.prepare(texts, together[start : start + model.at_once])
+        yield from (together[start : start + most] for start in range(0, len(together), most))
 
 
 def _shape(episode: Episode) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from ..data.corpus import Texts
 from ..data.episodes import Sampler
 from ..errors import TrainingError
 from ..models.few_shot import EpisodeBatch, FewShotModel
-from ..utils.parallel import torch_threads
+from ..utils.parallel import compute_ahead, torch_threads
 from ..utils.progress import progress_bar
 from ..utils.settings import check_settings, option
 from .evaluation import prepare_batches, score_batch
@@ -126,7 +126,7 @@ def _epoch(
         range(i, min(i + settings.tasks, start + settings.episodes))
         for i in range(start, start + settings.episodes, settings.tasks)
     ]
-    seen = [_step(learner, optimizer, texts, train, indices) for indices in updates]
+    seen = list(take_steps(learner, optimizer, texts, train, updates))
     trained = learner.with_parameters({name: value.detach() for name, value in learner.parameters.items()})
     scored = [score_batch(trained, prepared) for prepared in checks]
     line = {
@@ -156,26 +156,34 @@ def validation_objective(line: dict[str, float], settings: TrainingSettings) -> 
     return line["val_loss"] if settings.monitor == "loss" else -line["val_accuracy"]
 
 
-def _step(learner: FewShotModel, optimizer: Any, texts: Texts, train: Sampler, indices: Sequence[int]) -> tuple[float, float]:
-    """Update once from one or more episodes; return their mean loss and accuracy before the update."""
-    parts = [indices[i : i + learner.at_once] for i in range(0, len(indices), learner.at_once)]
-    optimizer.zero_grad()
-    results = np.array([_add_gradient(learner, texts, train, part, len(part) / len(indices)) for part in parts])
-    optimizer.step()
-    loss, accuracy = np.average(results, axis=0, weights=[len(part) for part in parts])
-    return float(loss), float(accuracy)
+def take_steps(
+    learner: FewShotModel, optimizer: Any, texts: Texts, train: Sampler, updates: Sequence[Sequence[int]]
+) -> Iterator[tuple[float, float]]:
+    """Update from one or more episodes at a time; yield their mean loss and accuracy before each update.
+
+    The statistics of the next episodes are computed meanwhile.
+    """
+    most = learner.at_once
+    divided = [[indices[i : i + most] for i in range(0, len(indices), most)] for indices in updates]
+    prepared = compute_ahead(
+        lambda part: learner.prepare(texts, [train[i] for i in part]), ((part,) for parts in divided for part in parts)
+    )
+    for parts in divided:
+        sizes = [len(part) for part in parts]
+        optimizer.zero_grad()
+        results = [_add_gradient(learner, next(prepared), train.seed, part[0], len(part) / sum(sizes)) for part in parts]
+        optimizer.step()
+        loss, accuracy = np.average(np.array(results), axis=0, weights=sizes)
+        yield float(loss), float(accuracy)
 
 
-def _add_gradient(
-    learner: FewShotModel, texts: Texts, train: Sampler, indices: Sequence[int], share: float
-) -> tuple[float, float]:
-    """Add a share of the gradient of the episodes' mean loss; return that loss and the accuracy."""
-    prepared = learner.prepare(texts, [train[index] for index in indices])
-    loss, accuracy = learner.loss(prepared, np.random.default_rng([train.seed, indices[0], 1]))
+def _add_gradient(learner: FewShotModel, prepared: EpisodeBatch, seed: int, index: int, share: float) -> tuple[float, float]:
+    """Add a share of the gradient of the mean loss of episodes `index`, ...; return that loss and the accuracy."""
+    loss, accuracy = learner.loss(prepared, np.random.default_rng([seed, index, 1]))
     value = float(loss.detach())
     if not math.isfinite(value):
         raise TrainingError(
-            f"The loss of training episode {indices[0]} (seed {train.seed}) is {value}: check its texts and vectors, "
+            f"The loss of training episode {index} (seed {seed}) is {value}: check its texts and vectors, "
             "or lower the learning rate."
         )
     (share * loss).backward()

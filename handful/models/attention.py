@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from array_api_compat import is_torch_array
 
 from ..utils.functional import Array, Offsets, array_namespace, as_like, segment_softmax
 from .lstm import Vectors, bilstm, initial_bilstm
 
 Parameters = Mapping[str, Array]
+Kept = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class AttentionGenerator:
         noise: np.random.Generator | None = None,
     ) -> Array:
         """Attention (words,) from inputs (words, signals + positions) and word vectors; `noise` turns on dropout."""
+        if self.network == "bilstm" and is_torch_array(inputs):
+            from .lstm_torch import attention_torch
+
+            kept = keep_some((len(inputs), 2 * self.hidden), self.dropout, noise)
+            return attention_torch(parameters, inputs, offsets, vectors, kept, 1 if kept is None else 1 / (1 - self.dropout))
         if self.network == "bilstm":
             hidden = bilstm(parameters, inputs, offsets, vectors)  # (words, 2 hidden)
         else:
@@ -60,12 +68,16 @@ class AttentionGenerator:
         return segment_softmax(drop_out(hidden, self.dropout, noise) @ parameters["query"], offsets)
 
 
+def keep_some(shape: tuple[int, ...], rate: float, noise: np.random.Generator | None) -> Kept | None:
+    """Which values dropout keeps, each with probability 1 - rate; without `noise`, None: it keeps all."""
+    if noise is None or not rate:
+        return None
+    count = math.prod(shape)
+    pairs = noise.integers(0, 2**32, -(-count // 2), np.uint32)  # two random bytes per value are enough, and fast
+    return (pairs.view(np.uint16)[:count] >= np.uint16(math.ceil(rate * 65536))).reshape(shape)
+
+
 def drop_out(values: Array, rate: float, noise: np.random.Generator | None) -> Array:
     """Set values to 0 with probability `rate`, and scale the others by 1 / (1 - rate); without `noise`, change nothing."""
-    if noise is None or not rate:
-        return values
-    shape = tuple(values.shape)
-    numbers = np.frombuffer(noise.bytes(2 * int(np.prod(shape))), np.uint16).reshape(
-        shape
-    )  # two random bytes are enough, and fast
-    return values * as_like((numbers >= rate * 65536) * np.float32(1 / (1 - rate)), values)
+    kept = keep_some(tuple(values.shape), rate, noise)
+    return values if kept is None else values * as_like(kept * np.float32(1 / (1 - rate)), values)

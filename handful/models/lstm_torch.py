@@ -1,147 +1,61 @@
-"""The bidirectional LSTM for training: two compiled loops over each document, so nothing is padded, sorted or packed.
+"""The bidirectional LSTM for training, differentiable by torch; its loops are in `lstm_kernel`.
 
-PyTorch's own LSTM needs padded batches, and its backward pass over packed ones is several times slower on a CPU. Here each
-document is a loop over its words, chunks of documents run on several threads, and the compiler turns the inner loops into
-vector instructions. Values agree with `torch.nn.LSTM` to single precision (tested).
+PyTorch's own LSTM needs padded batches, and its backward pass over packed ones is several times slower on a CPU. Here documents
+of similar length are processed side by side, on several threads, and attention is computed in the same pass as the states it
+comes from. Values agree with `torch.nn.LSTM` to single precision (tested).
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
-from math import factorial
 from typing import Any
 
 import numpy as np
 import torch
 
-from ..errors import MissingExtraError
-from ..utils.functional import Offsets
+from ..utils.functional import Floats, Offsets
 from ..utils.parallel import available_threads
 from .lstm import Vectors, project
+from .lstm_kernel import LANES, backward, forward, softmax, softmax_backward
 
-try:
-    from numba import njit
-except ImportError as error:  # the extra contains more than torch
-    raise MissingExtraError("Training", "train") from error
-
-ONE, TWO, HALF = np.float32(1), np.float32(2), np.float32(0.5)
-LIMIT = np.float32(80)  # exp(±80) still fits single precision
-LOG2_E = np.float32(1 / np.log(2))
-LN2_HIGH = np.float32(np.round(np.log(2) * 512) / 512)  # few bits, so that n · LN2_HIGH is exact
-LN2_LOW = np.float32(np.log(2) - float(LN2_HIGH))
-TAYLOR_2, TAYLOR_3, TAYLOR_4, TAYLOR_5, TAYLOR_6 = (np.float32(1 / factorial(k)) for k in range(2, 7))
-EXPONENT_BIAS, MANTISSA_BITS = np.int32(127), np.int32(23)
-CHUNK = 4096  # words per job
-WIDE = 8  # inputs beyond which a matrix product beats the loop
-
-compiled: Callable[..., Any] = njit(fastmath=True, error_model="numpy", nogil=True, cache=True)
+Kept = np.ndarray[Any, np.dtype[np.bool_]]
+SHARES = 4  # jobs per direction: fixed, so that results do not depend on the number of threads
+SMALL = 4096  # words that are finished before another thread would start
+WIDE = 8  # inputs beyond which a matrix product of its own beats the loop
+SPARE: list[torch.Tensor] = []  # records that are no longer needed: fresh memory would cost as much as the arithmetic
 
 
-@njit(fastmath=True, error_model="numpy", inline="always")
-def _sigmoid(x):  # type: ignore[no-untyped-def]
-    """1 / (1 + exp(-x)) in plain arithmetic, which the compiler can vectorise, unlike a call to exp."""
-    x = min(max(-x, -LIMIT), LIMIT)
-    n = np.floor(x * LOG2_E + HALF)
-    r = x - n * LN2_HIGH - n * LN2_LOW  # exp(x) = 2ⁿ exp(r), |r| < 0.35
-    series = ONE + r * (ONE + r * (TAYLOR_2 + r * (TAYLOR_3 + r * (TAYLOR_4 + r * (TAYLOR_5 + r * TAYLOR_6)))))
-    power = np.int32((np.int32(n) + EXPONENT_BIAS) << MANTISSA_BITS).view(np.float32)
-    return ONE / (ONE + series * power)
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Sixteen documents each, longest first."""
 
+    starts: Offsets  # (groups, lanes)
+    lengths: Offsets  # (groups, lanes); 0 for a lane without a document
+    places: Offsets  # (groups,): the first record of each
+    period: int  # records after which a pass begins again, as it keeps none; 0 if it keeps all
+    size: int  # number of records
 
-@njit(fastmath=True, error_model="numpy", inline="always")
-def _tanh(x):  # type: ignore[no-untyped-def]
-    return TWO * _sigmoid(TWO * x) - ONE
+    @classmethod
+    def of(cls, offsets: Offsets, keep: bool) -> Groups:
+        """All documents in groups, with records to keep for a backward pass or not."""
+        lengths = np.diff(offsets)
+        order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+        count = -(-len(order) // LANES)
+        table = np.zeros((2, count * LANES), np.int64)
+        table[:, : len(order)] = offsets[:-1][order], lengths[order]
+        starts, longest_first = table.reshape(2, count, LANES)
+        ends = np.cumsum(longest_first[:, 0] + 1)  # one more record, for the last states
+        if keep:
+            return cls(starts, longest_first, ends - longest_first[:, 0] - 1, 0, int(ends[-1]) if count else 0)
+        return cls(starts, longest_first, np.arange(count) % SHARES * 2, 2, 2 * SHARES)
 
-
-@compiled
-def _forward(inputs, weight, bias, recurrent, offsets, backwards, gates, cells, states):  # type: ignore[no-untyped-def]
-    """Process all documents of a chunk in one direction. Fills `states`, and `gates` and `cells` unless they are empty.
-
-    `inputs` (words, inputs) are multiplied by `weight`; with an empty `weight`, they already have been: (words, 4 hidden).
-    """
-    hidden, keep, projected = recurrent.shape[0], len(gates) > 0, len(weight) == 0
-    now = np.empty(4 * hidden, np.float32)
-    state, cell = np.empty(hidden, np.float32), np.empty(hidden, np.float32)
-    for document in range(len(offsets) - 1):
-        begin, end = offsets[document], offsets[document + 1]
-        state[:] = 0
-        cell[:] = 0
-        for step in range(end - begin):
-            word = end - 1 - step if backwards else begin + step
-            if projected:
-                now[:] = inputs[word]
-            else:
-                now[:] = bias
-            for i in range(weight.shape[0]):
-                for j in range(4 * hidden):
-                    now[j] += inputs[word, i] * weight[i, j]
-            for k in range(0, hidden - hidden % 5, 5):  # five rows at a time, so that `now` is loaded less often
-                a, b, c, d, e = state[k], state[k + 1], state[k + 2], state[k + 3], state[k + 4]
-                for j in range(4 * hidden):
-                    now[j] += (
-                        a * recurrent[k, j]
-                        + b * recurrent[k + 1, j]
-                        + c * recurrent[k + 2, j]
-                        + d * recurrent[k + 3, j]
-                        + e * recurrent[k + 4, j]
-                    )
-            for k in range(hidden - hidden % 5, hidden):
-                for j in range(4 * hidden):
-                    now[j] += state[k] * recurrent[k, j]
-            for j in range(3 * hidden):
-                now[j] = _sigmoid(now[j])
-            for j in range(3 * hidden, 4 * hidden):
-                now[j] = _tanh(now[j])
-            for j in range(hidden):
-                cell[j] = now[hidden + j] * cell[j] + now[j] * now[3 * hidden + j]
-                state[j] = now[2 * hidden + j] * _tanh(cell[j])
-                states[word, j] = state[j]
-            if keep:
-                for j in range(4 * hidden):
-                    gates[word, j] = now[j]
-                for j in range(hidden):
-                    cells[word, j] = cell[j]
-
-
-@compiled
-def _backward(gradient, recurrent, offsets, backwards, gates, cells):  # type: ignore[no-untyped-def]
-    """Apply the chain rule along the same loops; overwrites `gates` with the gradient before the activations."""
-    hidden = recurrent.shape[0]
-    state, cell, before = np.empty(hidden, np.float32), np.empty(hidden, np.float32), np.empty(hidden, np.float32)
-    now = np.empty(4 * hidden, np.float32)
-    for document in range(len(offsets) - 1):
-        begin, end = offsets[document], offsets[document + 1]
-        state[:] = 0
-        cell[:] = 0
-        for step in range(end - begin - 1, -1, -1):
-            word = end - 1 - step if backwards else begin + step
-            if step > 0:
-                previous = word + 1 if backwards else word - 1
-                for j in range(hidden):
-                    before[j] = cells[previous, j]
-            else:
-                before[:] = 0
-            for j in range(hidden):
-                write, keep = gates[word, j], gates[word, hidden + j]
-                show, candidate = gates[word, 2 * hidden + j], gates[word, 3 * hidden + j]
-                squashed = _tanh(cells[word, j])
-                to_state = gradient[word, j] + state[j]
-                to_cell = cell[j] + to_state * show * (ONE - squashed * squashed)
-                now[j] = to_cell * candidate * write * (ONE - write)
-                now[hidden + j] = to_cell * before[j] * keep * (ONE - keep)
-                now[2 * hidden + j] = to_state * squashed * show * (ONE - show)
-                now[3 * hidden + j] = to_cell * write * (ONE - candidate * candidate)
-                cell[j] = to_cell * keep
-            for j in range(4 * hidden):
-                gates[word, j] = now[j]
-            for k in range(hidden):
-                total = np.float32(0)
-                for j in range(4 * hidden):
-                    total += recurrent[k, j] * now[j]
-                state[k] = total
+    @property
+    def plain(self) -> tuple[Any, ...]:
+        """The arguments of the compiled loops."""
+        return self.starts, self.lengths, self.places, SHARES, self.period
 
 
 @lru_cache(maxsize=1)
@@ -149,90 +63,139 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
-def _for_each_chunk(work: Callable[[int, Offsets, slice], None], offsets: Offsets) -> None:
-    """Call `work(direction, offsets of a chunk, its words)` for chunks of whole documents, on several threads."""
-    cuts = np.unique(np.searchsorted(offsets, np.arange(0, offsets[-1] + CHUNK, CHUNK)).clip(max=len(offsets) - 1))
-    jobs = []
-    for first, last in itertools.pairwise(cuts):
-        begin, end = int(offsets[first]), int(offsets[last])
-        jobs += [(direction, offsets[first : last + 1] - begin, slice(begin, end)) for direction in (0, 1)]
-    threads = available_threads() if offsets[-1] > CHUNK else 1  # a small batch is finished before another thread would start
+def for_each_share(work: Callable[[int, int], None], words: int) -> None:
+    """Call `work(direction, share)` for each share of the groups, on several threads."""
+    jobs = [(direction, share) for share in range(SHARES) for direction in (0, 1)]
+    threads = available_threads() if words > SMALL else 1
     run = map if threads == 1 else _pool(threads).map
     for _ in run(lambda job: work(*job), jobs):
         pass
 
 
 class _BiLSTM(torch.autograd.Function):
-    """The LSTM of inputs (words, inputs), weight and bias; if these two are None, of projected inputs (2, words, 4 hidden)."""
+    """Scores of words in each direction (2, words, 1), from a query (2, hidden); or states (2, words, hidden), without one.
+
+    Inputs are (words, inputs), or (2, words, 4 hidden) if they are already multiplied; the matrix is (2, rows, 4 hidden).
+    """
 
     @staticmethod
     def forward(
-        ctx: Any,
-        inputs: torch.Tensor,
-        recurrent: torch.Tensor,
-        weight: torch.Tensor | None,
-        bias: torch.Tensor | None,
-        offsets: Offsets,
+        ctx: Any, inputs: torch.Tensor, matrix: torch.Tensor, query: torch.Tensor | None, kept: Kept, offsets: Offsets
     ) -> torch.Tensor:
-        words, hidden = int(offsets[-1]), recurrent.shape[1]
-        kept = words if any(ctx.needs_input_grad) else 0
-        gates, cells = np.empty((2, kept, 4 * hidden), np.float32), np.empty((2, kept, hidden), np.float32)
-        states = np.empty((2, words, hidden), np.float32)
-        x, r = inputs.detach().numpy(), recurrent.detach().numpy()
-        nothing = np.empty((2, 0, 4 * hidden), np.float32), np.empty((2, 4 * hidden), np.float32)
-        w, b = nothing if weight is None or bias is None else (weight.detach().numpy(), bias.detach().numpy())
+        keep, hidden = any(ctx.needs_input_grad), matrix.shape[2] // 4
+        groups = Groups.of(offsets, keep)
+        memory, records = _borrow((2, groups.size, 5 * hidden + matrix.shape[1], LANES))
+        x = inputs.detach().expand(2, *inputs.shape[-2:]).numpy()
+        turned, q = matrix.detach().mT.contiguous().numpy(), _query_array(query)
+        output = torch.empty(2, int(offsets[-1]), hidden if query is None else 1)
+        y = output.numpy()
 
-        def work(direction: int, offsets: Offsets, words: slice) -> None:
-            mine = x[direction, words] if weight is None else x[words]
-            kept = gates[direction, words], cells[direction, words]
-            _forward(mine, w[direction], b[direction], r[direction], offsets, direction == 1, *kept, states[direction, words])
+        def work(d: int, share: int) -> None:
+            forward(x[d], inputs.ndim == 3, turned[d], q[d], kept, groups.plain, share, d == 1, records[d], y[d])
 
-        _for_each_chunk(work, offsets)
-        result = torch.from_numpy(states)
-        ctx.save_for_backward(inputs, recurrent, result)
-        ctx.gates, ctx.cells, ctx.offsets, ctx.projected = gates, cells, offsets, weight is None
-        return result
+        for_each_share(work, int(offsets[-1]))
+        ctx.save_for_backward(inputs, matrix, query)
+        ctx.memory, ctx.records, ctx.groups, ctx.kept = memory, records, groups, kept
+        return output
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        inputs, recurrent, states = ctx.saved_tensors
-        rows, slopes = recurrent.numpy(), gradient.contiguous().numpy()
-        gates, ctx.gates = ctx.gates, None  # overwritten below by the gradient, so valid for one pass only
-        if gates is None:
+        inputs, matrix, query = ctx.saved_tensors
+        memory, ctx.memory = ctx.memory, None  # overwritten below by the gradient, so valid for one pass only
+        if memory is None:
             raise RuntimeError("The compiled LSTM supports one backward pass: run it forward again before another one.")
+        _, rows, gates = matrix.shape
+        wanted = inputs.shape[-1] if ctx.needs_input_grad[0] else 0
+        to_inputs = torch.empty(2, gradient.shape[1], wanted)
+        to_matrix = torch.zeros(2, SHARES, gates * -(-rows // LANES), LANES)
+        to_query = torch.zeros(2, SHARES, gates // 4, LANES)
+        slopes, m, q = gradient.contiguous().numpy(), matrix.numpy(), _query_array(query)
+        to = to_inputs.numpy(), to_matrix.numpy(), to_query.numpy()
 
-        def work(direction: int, offsets: Offsets, words: slice) -> None:
-            kept = gates[direction, words], ctx.cells[direction, words]
-            _backward(slopes[direction, words], rows[direction], offsets, direction == 1, *kept)
+        def work(d: int, share: int) -> None:
+            own = to[0][d], to[1][d, share], to[2][d, share]
+            backward(slopes[d], m[d], q[d], ctx.kept, ctx.groups.plain, share, d == 1, ctx.records[d], *own)
 
-        _for_each_chunk(work, ctx.offsets)
-        to_gates = torch.from_numpy(gates)  # (2, words, 4 hidden)
-        before = _previous(states, ctx.offsets)  # (2, words, hidden)
-        if ctx.projected:
-            return to_gates, torch.bmm(before.mT, to_gates), None, None, None
-        seen = torch.cat([inputs.expand(2, -1, -1), before, torch.ones(2, len(inputs), 1)], dim=-1)
-        to_weights = torch.bmm(seen.mT, to_gates)  # (2, inputs + hidden + 1, 4 hidden), all three gradients in one product
-        width = inputs.shape[1]
-        return None, to_weights[:, width:-1], to_weights[:, :width], to_weights[:, -1], None
+        for_each_share(work, gradient.shape[1])
+        ctx.records = None
+        SPARE[:] = [memory]
+        return (
+            (to_inputs if inputs.ndim == 3 else to_inputs.sum(0)) if wanted else None,
+            to_matrix.sum(1).reshape(2, gates, -1)[:, :, :rows].mT,
+            None if query is None else to_query.sum((1, 3)),
+            None,
+            None,
+        )
 
 
-def _previous(states: torch.Tensor, offsets: Offsets) -> torch.Tensor:
-    """The previous state of each word: that of the word before it in its direction, 0 at the start of a document."""
-    before = torch.zeros_like(states)
-    before[0, 1:], before[1, :-1] = states[0, :-1], states[1, 1:]
-    filled = np.diff(offsets) > 0
-    before[0, torch.from_numpy(offsets[:-1][filled])] = 0
-    before[1, torch.from_numpy(offsets[1:][filled] - 1)] = 0
-    return before
+def _query_array(query: torch.Tensor | None) -> Floats:
+    return np.empty((2, 0), np.float32) if query is None else query.detach().numpy()
+
+
+def _borrow(shape: tuple[int, ...]) -> tuple[torch.Tensor, Floats]:
+    """Memory for records, that of an earlier pass if it is large enough, and its array; torch aligns it to cache lines."""
+    size = int(np.prod(shape))
+    try:
+        memory = SPARE.pop()
+    except IndexError:
+        memory = torch.empty(0)
+    if len(memory) < size:
+        memory = torch.empty(size)
+    return memory, memory[:size].reshape(shape).numpy()
+
+
+class _Softmax(torch.autograd.Function):
+    """Attention (words,) from the scores of both directions (2, words, 1)."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: torch.Tensor, offsets: Offsets) -> torch.Tensor:
+        attention = torch.empty(scores.shape[1])
+        softmax(scores.detach().numpy(), offsets, attention.numpy())
+        ctx.attention, ctx.offsets = attention.numpy(), offsets
+        return attention
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        to_scores = torch.empty(len(gradient), 1)
+        softmax_backward(gradient.contiguous().numpy(), ctx.offsets, ctx.attention, to_scores.numpy())
+        return to_scores.expand(2, -1, -1), None
+
+
+def _run(
+    parameters: Mapping[str, torch.Tensor],
+    inputs: torch.Tensor,
+    offsets: Offsets,
+    vectors: Vectors | None,
+    query: torch.Tensor | None,
+    kept: Kept,
+) -> torch.Tensor:
+    weight, recurrent, bias = (parameters[name] for name in ("input", "recurrent", "bias"))
+    parts = [recurrent, weight, bias[:, None]]  # what the gates see: states, inputs, and 1
+    if vectors is not None or inputs.shape[1] > WIDE:
+        inputs, parts = project(parameters, inputs, vectors), [recurrent]
+    rows = sum(part.shape[1] for part in parts)
+    matrix = torch.cat([*parts, recurrent.new_zeros(2, -rows % 4, recurrent.shape[2])], dim=1)  # (2, rows, 4 hidden)
+    return _BiLSTM.apply(inputs.contiguous(), matrix, query, kept, offsets)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def bilstm_torch(
     parameters: Mapping[str, torch.Tensor], inputs: torch.Tensor, offsets: Offsets, vectors: Vectors | None
 ) -> torch.Tensor:
     """Hidden states (words, 2 hidden), once differentiable in the parameters and the inputs."""
-    weight, recurrent, bias = (parameters[name] for name in ("input", "recurrent", "bias"))
-    if vectors is not None or inputs.shape[1] > WIDE or inputs.requires_grad:
-        states = _BiLSTM.apply(project(parameters, inputs, vectors), recurrent, None, None, offsets)  # type: ignore[no-untyped-call]
-    else:
-        states = _BiLSTM.apply(inputs, recurrent, weight, bias, offsets)  # type: ignore[no-untyped-call]
+    states = _run(parameters, inputs, offsets, vectors, None, np.empty((0, 0), bool))
     return torch.cat([states[0], states[1]], dim=-1)  # (words, 2 hidden)
+
+
+def attention_torch(
+    parameters: Mapping[str, torch.Tensor],
+    inputs: torch.Tensor,
+    offsets: Offsets,
+    vectors: Vectors | None,
+    kept: Kept | None,
+    scale: float,
+) -> torch.Tensor:
+    """Attention (words,) = softmax of the query times the states that dropout has kept, once differentiable."""
+    query = parameters["query"].reshape(2, -1) * scale  # (2, hidden)
+    kept = np.empty((0, 0), bool) if kept is None else kept
+    scores = _run(parameters, inputs, offsets, vectors, query, kept)  # (2, words, 1)
+    return _Softmax.apply(scores, offsets)  # type: ignore[no-untyped-call, no-any-return]

@@ -90,40 +90,51 @@ def _spread(vectors: Floats) -> float:
     return apart if apart > TINY else 1.0
 
 
-def _softmax_conditional(support: Texts, targets: Floats, queries: Texts, settings: SignatureSettings) -> Floats:
+Conditional = tuple[Floats, Ints]  # P(y | x) of distinct words (distinct, classes), and the place of each word among them
+
+
+def _softmax_conditional(support: Texts, targets: Floats, queries: Texts, settings: SignatureSettings) -> Conditional:
     weights = softmax_weights(mean_vectors(support), targets, settings.penalty, settings.tolerance, settings.stop)
-    return _by_row(queries, lambda vectors: softmax(vectors @ weights))
+    distinct, places = _places(queries.rows, len(queries.table))
+    return softmax(queries.table[distinct] @ weights), places[queries.rows]
 
 
-def _ridge_conditional(support: Texts, targets: Floats, queries: Texts, settings: SignatureSettings) -> Floats:
+def _ridge_conditional(support: Texts, targets: Floats, queries: Texts, settings: SignatureSettings) -> Conditional:
     weights = ridge_weights(mean_vectors(support), targets, settings.penalty)
-    return _by_row(queries, lambda vectors: softmax(vectors @ weights))
+    distinct, places = _places(queries.rows, len(queries.table))
+    return softmax(queries.table[distinct] @ weights), places[queries.rows]
 
 
-def _count_conditional(support: Texts, targets: Floats, queries: Texts, settings: SignatureSettings) -> Floats:
+def _count_conditional(support: Texts, targets: Floats, queries: Texts, settings: SignatureSettings) -> Conditional:
     """(#(x, y) + smoothing) / (Σ #(x, y') + classes · smoothing): uniform for a word that is not in the support set."""
-    counts = np.zeros((max(support.ids.max(initial=0), queries.ids.max(initial=0)) + 1, targets.shape[1]), np.float32)
-    np.add.at(counts, support.ids, np.repeat(targets, support.lengths, axis=0))
-    smoothed = counts[queries.ids] + np.float32(settings.smoothing)
-    return smoothed / smoothed.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+    known, places = _places(support.ids, int(max(support.ids.max(initial=0), queries.ids.max(initial=0))) + 1)
+    counts = np.zeros((len(known) + 1, targets.shape[1]), np.float32)  # the last row is for all other words
+    np.add.at(counts, places[support.ids], np.repeat(targets, support.lengths, axis=0))
+    smoothed = counts + np.float32(settings.smoothing)
+    return smoothed / smoothed.sum(axis=1, keepdims=True), places[queries.ids]
 
 
-ESTIMATORS: dict[str, Callable[[Texts, Floats, Texts, SignatureSettings], Floats]] = {
+ESTIMATORS: dict[str, Callable[[Texts, Floats, Texts, SignatureSettings], Conditional]] = {
     "softmax": _softmax_conditional,
     "ridge": _ridge_conditional,
     "count": _count_conditional,
 }
 
 
+def _places(values: Ints, size: int) -> tuple[Ints, Ints]:
+    """The distinct ones of whole numbers below `size`, and the place of each number among them; absent ones come last."""
+    present = np.zeros(size, bool)
+    present[values] = True
+    distinct = np.flatnonzero(present)
+    places = np.full(size, len(distinct))
+    places[distinct] = np.arange(len(distinct))
+    return distinct, places  # (distinct,), (size,)
+
+
 def _by_row(texts: Texts, function: Callable[[Floats], Floats]) -> Floats:
     """Apply a function of word vectors once per distinct vector, and give its value to every occurrence."""
-    table = texts.table
-    present = np.zeros(len(table), bool)
-    present[texts.rows] = True
-    distinct = np.flatnonzero(present)
-    position = np.empty(len(table), np.int64)
-    position[distinct] = np.arange(len(distinct))
-    return function(table[distinct])[position[texts.rows]]
+    distinct, places = _places(texts.rows, len(texts.table))
+    return function(texts.table[distinct])[places[texts.rows]]
 
 
 def class_importance(support: Texts, labels: Ints, classes: int, texts: Texts, settings: SignatureSettings) -> Floats:
@@ -132,9 +143,9 @@ def class_importance(support: Texts, labels: Ints, classes: int, texts: Texts, s
     if settings.measure == "max":
         weights = ridge_weights(mean_vectors(support), targets, settings.penalty)
         return _by_row(texts, lambda vectors: np.abs(vectors @ weights).max(axis=1))
-    conditional = ESTIMATORS[settings.estimator](support, targets, texts, settings)  # (words, classes)
-    t: Floats = (1 / np.maximum(entropy(conditional), SMALLEST_ENTROPY)).astype(np.float32)
-    return t
+    conditional, place = ESTIMATORS[settings.estimator](support, targets, texts, settings)
+    t: Floats = (1 / np.maximum(entropy(conditional), SMALLEST_ENTROPY)).astype(np.float32)  # of distinct words
+    return t[place]  # (words,)
 
 
 T_SIGNALS: dict[str, dict[str, Any]] = {  # signals named after their estimator, and what they change in the settings

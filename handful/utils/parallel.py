@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -83,6 +84,22 @@ def parallel_map(function: Callable[..., Result], jobs: Iterable[tuple[Any, ...]
 
     with _workers_may_grow():
         yield from Parallel(n_jobs=workers, return_as="generator")(delayed(function)(*job) for job in jobs)
+
+
+def compute_ahead(function: Callable[..., Result], jobs: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+    """The results `function(*job)` in the order of the jobs; another thread computes the next one meanwhile, if it may."""
+    if available_threads() == 1:
+        yield from (function(*job) for job in jobs)
+        return
+    with ThreadPoolExecutor(1) as helper:
+        waiting: Future[Result] | None = None
+        for job in jobs:
+            coming = helper.submit(function, *job)
+            if waiting:
+                yield waiting.result()
+            waiting = coming
+        if waiting:
+            yield waiting.result()
 
 
 @contextmanager

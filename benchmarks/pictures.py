@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from _speed_picture import speed_picture
 from rich.console import Console
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME
 from rich.text import Text
@@ -59,7 +60,11 @@ def overview_picture() -> str:
         return figure.svg
 
 
-PICTURES = {"explain": explanation_picture, "overview": overview_picture}
+PICTURES = {
+    "explain": explanation_picture,
+    "overview": overview_picture,
+    "speed": lambda: speed_picture(ROOT / "results" / "settings.jsonl"),
+}
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..utils.functional import Array, Offsets, array_namespace, as_like, segment_softmax
+from ..utils.functional import Array, Offsets, array_namespace, as_like
 from .lstm import Vectors, bilstm, initial_bilstm
 
 Parameters = Mapping[str, Array]
@@ -41,7 +41,12 @@ class AttentionGenerator:
         layer = {name: rng.uniform(-(inputs**-0.5), inputs**-0.5, shape).astype(np.float32) for name, shape in shapes.items()}
         return {"query": query, **layer}
 
-    def __call__(
+    @property
+    def word_wise(self) -> bool:
+        """Whether the score of a word depends on its signals alone, so that equal words can share it."""
+        return self.network == "mlp" and not self.embeddings and not self.positions
+
+    def scores(
         self,
         parameters: Parameters,
         inputs: Array,
@@ -49,7 +54,10 @@ class AttentionGenerator:
         vectors: Vectors | None = None,
         noise: np.random.Generator | None = None,
     ) -> Array:
-        """Attention (words,) from inputs (words, signals + positions) and word vectors; `noise` turns on dropout."""
+        """The logarithm of each word's attention, up to a constant for each text: (words,).
+
+        `inputs` are (words, signals + positions); `noise` turns on dropout.
+        """
         if self.network == "bilstm":
             hidden = bilstm(parameters, inputs, offsets, vectors)  # (words, 2 hidden)
         else:
@@ -57,7 +65,7 @@ class AttentionGenerator:
             if vectors is not None:
                 inputs = xp.concat([inputs, vectors.distinct[as_like(vectors.rows, inputs)]], axis=1)
             hidden = xp.clip(inputs @ parameters["weight"] + parameters["bias"], 0, None)  # (words, 2 hidden)
-        return segment_softmax(drop_out(hidden, self.dropout, noise) @ parameters["query"], offsets)
+        return drop_out(hidden, self.dropout, noise) @ parameters["query"]
 
 
 def drop_out(values: Array, rate: float, noise: np.random.Generator | None) -> Array:

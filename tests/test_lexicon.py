@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handful.data.frequencies import background_frequencies
@@ -78,6 +78,7 @@ def test_threads_share_a_lexicon(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(pool.map(ask, range(400)))
 
 
+@settings(deadline=None)  # the first text reads the tables
 @given(
     st.lists(
         st.lists(st.sampled_from(["Don't", "top", "up!", "can", "cannot", "世界", "\u200b", "x" * 50, " ", "\n"])).map(" ".join)

@@ -70,7 +70,7 @@ def _say_skipped(skipped: int, problem: str) -> None:
 )
 @click.option("--unlabeled", help="A file of unlabelled texts to learn from, such as the inbox to be sorted.")
 @click.option("--encoder", default="words", help="words, or a sentence encoder by name: see handful encoders list.")
-@click.option("--vectors", help="Word vectors to use instead of wordllama+minilm: a file, or several separated by +.")
+@click.option("--vectors", help="Word vectors to use instead of blend: a file, or several separated by +.")
 @click.option("--language", help="Code of the language of the background word frequencies; en by default.")
 def fit(
     file: str | None,

@@ -14,7 +14,6 @@ from ..data.frequencies import KNOWN_FROM, background_frequencies
 from ..data.text import tokens_of, words_of
 from ..utils.functional import Floats, Ints
 from .lexicon import cached_lexicon, cached_table
-from .tables import SideBySide
 
 CHARACTERS_AT_ONCE = 300_000  # read together, about 50,000 words: few enough to bound memory, many enough to be fast
 TEXT_COST = 24  # characters that a text counts for in addition to its own, since its vector takes memory too
@@ -59,12 +58,10 @@ class WordLookup:
     def unknown_share(self, texts: Iterable[str]) -> float:
         """The share of words in the texts that are rare in the language or missing from one of the word tables."""
         words = [word for text in texts for word in words_of(text, self.max_words) if word[0].isalpha()]
-        table = cached_table(self.vectors)
-        tables = table.tables if isinstance(table, SideBySide) else (table,)
-        unknown = background_frequencies(words, self.language) < KNOWN_FROM
-        for each in tables if words else ():
-            unknown |= (each.lookup(words) == 0).all(axis=1)
-        return float(unknown.mean()) if words else 0.0
+        if not words:
+            return 0.0
+        known = (background_frequencies(words, self.language) >= KNOWN_FROM) & cached_table(self.vectors).knows(words)
+        return 1 - float(known.mean())
 
     def is_cut(self, text: str) -> bool:
         """Whether a text has more words than are read."""

@@ -21,8 +21,8 @@ class VectorSettings:
 
     names: str = option(
         "wordllama",
-        "Word vectors: tables joined by + (wordllama, minilm, paths), each :raw, :unit or :centred; or contextual:ENCODER; or "
-        "sentence:ENCODER, one vector per text.",
+        "Word vectors: tables joined by + (wordllama, minilm, blend, paths), each :raw, :unit or :centred; or "
+        "contextual:ENCODER; or sentence:ENCODER, one vector per text.",
         name="vectors",
     )
     length: float = option(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..utils.functional import Array, Offsets, array_namespace, as_like
+from ..utils.functional import Array, Offsets, array_namespace, as_like, segment_means
 from .lstm import Vectors, bilstm, initial_bilstm
 
 Parameters = Mapping[str, Array]
@@ -19,12 +19,12 @@ class AttentionGenerator:
     """h = biLSTM([s; t]), αᵢ = softmax over the text of v·hᵢ (Bao et al., 2020, Eq. 3).
 
     It sees only statistics of words, not the words themselves, so what it learns also holds for unseen words. `network="mlp"`
-    treats each word separately (the ablation without the biLSTM); `embeddings=True` also shows it the word vectors (the
-    ablation with them).
+    treats each word separately (the ablation without the biLSTM), `network="pooled"` shows it each word next to the mean of its
+    text; `embeddings=True` also shows it the word vectors (the ablation with them).
     """
 
     signals: tuple[str, ...] = ("s", "t")
-    network: Literal["bilstm", "mlp"] = "bilstm"
+    network: Literal["bilstm", "mlp", "pooled"] = "bilstm"
     embeddings: bool = False
     positions: int = 0  # numbers for a word's position relative to the entities of its text, for relations
     hidden: int = 25  # units per direction
@@ -37,6 +37,7 @@ class AttentionGenerator:
         query = rng.uniform(-bound, bound, 2 * self.hidden).astype(np.float32)
         if self.network == "bilstm":
             return {"query": query, **initial_bilstm(rng, inputs, self.hidden)}
+        inputs *= 2 if self.network == "pooled" else 1
         shapes = {"weight": (inputs, 2 * self.hidden), "bias": (2 * self.hidden,)}
         layer = {name: rng.uniform(-(inputs**-0.5), inputs**-0.5, shape).astype(np.float32) for name, shape in shapes.items()}
         return {"query": query, **layer}
@@ -64,6 +65,8 @@ class AttentionGenerator:
             xp = array_namespace(inputs)
             if vectors is not None:
                 inputs = xp.concat([inputs, vectors.distinct[as_like(vectors.rows, inputs)]], axis=1)
+            if self.network == "pooled":
+                inputs = xp.concat([inputs, segment_means(inputs, offsets)], axis=1)
             hidden = xp.clip(inputs @ parameters["weight"] + parameters["bias"], 0, None)  # (words, 2 hidden)
         return drop_out(hidden, self.dropout, noise) @ parameters["query"]
 

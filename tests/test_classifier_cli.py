@@ -434,7 +434,7 @@ def test_inspect(place: Path, triage: Path) -> None:
     assert 0 <= found["accuracy"] <= 1
     printed = good("inspect", triage).stdout
     assert "in 2-fold cross-validation" in printed
-    assert "3 classes, one label per text; vectors wordllama+minilm, language en" in printed
+    assert "3 classes, one label per text; vectors blend, language en" in printed
     assert "learned from the words of 3 labels" in printed
     bare = good("inspect", place / "bare").stdout
     assert "not kept" in bare

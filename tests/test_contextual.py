@@ -8,13 +8,23 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from scipy.sparse import csr_array
 
 from handful.cli import main
 from handful.data.episodes import EpisodeSpec
 from handful.embeddings import contextual, load_vectors
 from handful.embeddings.contextual import Encoder, contextual_table
 from handful.errors import DataError
-from handful.making.word_table import distill, distilled_file, fit_to_sentences, save_table
+from handful.making.word_table import (
+    blending,
+    distill,
+    distilled_file,
+    fit_to_sentences,
+    frequent_words,
+    guessing,
+    save_table,
+    sparse_ridge,
+)
 from handful.meta.experiment import RunSettings, load_experiment_data
 from handful.models.few_shot import FewShotModel
 from handful.models.settings import ModelSettings, VectorSettings
@@ -160,3 +170,36 @@ def test_any_callable_can_give_the_vectors(lines, tmp_path: Path) -> None:
 def test_an_encoder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="There is no encoder"):
         Encoder(str(tmp_path)).encode([["a"]])
+
+
+def test_a_sparse_ridge_is_a_ridge() -> None:
+    rng = np.random.default_rng(0)
+    bags = rng.random((60, 20)) * (rng.random((60, 20)) < 0.3)
+    targets = rng.normal(size=(60, 3))
+    wanted = np.linalg.solve(bags.T @ bags + 0.3 * np.eye(20), bags.T @ targets)
+    np.testing.assert_allclose(sparse_ridge(csr_array(bags), targets, 0.3), wanted, atol=0.01)
+
+
+def test_a_blend_keeps_the_directions_in_which_texts_differ() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(2, 30, 4)).astype(np.float32)
+    second[:, 1:] *= 0.01  # hardly any difference
+    bags = csr_array(rng.dirichlet(np.ones(30), 50).astype(np.float32))
+    together, directions = np.concatenate([first, second], axis=1), blending([first, second], bags, 5)
+    blended = together @ directions
+    assert directions.shape == (8, 5)
+    np.testing.assert_allclose(blended @ blended.T, together @ together.T, atol=0.05)
+
+
+def test_vectors_are_guessed_from_pieces() -> None:
+    rng = np.random.default_rng(0)
+    pieces, true = rng.normal(size=(50, 4)).astype(np.float32), rng.normal(size=(4, 3)).astype(np.float32)
+    np.testing.assert_allclose(guessing(pieces, pieces @ true), true, atol=0.1)
+
+
+def test_frequent_words_include_those_of_the_texts_that_lists_lack() -> None:
+    words = frequent_words([["the", "n't", ",", "zzyzx"]] * 3 + [["oncezz"]], 1000)
+    assert {"the", "good", "n't", ",", "zzyzx"} <= set(words)
+    assert not {"oncezz", "don't"} & set(words)
+    assert len(words) == 1000
+    assert words.index("the") < words.index("good")

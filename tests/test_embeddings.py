@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from handful.embeddings import load_vectors
+from handful.embeddings.blended import BlendedTable
 from handful.embeddings.packed import PackedTable, pack_table
-from handful.embeddings.tables import MINILM, Preparation
+from handful.embeddings.tables import BLEND, MINILM, Preparation
 from handful.embeddings.wordllama import WordLlama
 from handful.errors import DataError, SettingError
 from handful.meta.experiment import ExperimentData, RunSettings, load_experiment_data
@@ -153,9 +154,9 @@ def test_a_model_says_how_long_its_vectors_are(demo: ExperimentData) -> None:
 
 
 def test_the_scale_of_a_packaged_table_is_the_one_that_would_be_computed() -> None:
-    for table in (WordLlama(), PackedTable(MINILM)):
+    for table in (WordLlama(), PackedTable(MINILM), BlendedTable(BLEND, PackedTable(MINILM))):
         _, frequent = table.lookup_with_frequent([])
-        assert Preparation.fit("raw", frequent).scale == pytest.approx(table.raw_scale, rel=1e-6)
+        assert Preparation.fit("raw", frequent).scale == pytest.approx(table.raw_scale, rel=1e-4)
 
 
 def test_a_packed_table_keeps_its_vectors_to_a_hundredth(tmp_path: Path) -> None:
@@ -169,10 +170,41 @@ def test_a_packed_table_keeps_its_vectors_to_a_hundredth(tmp_path: Path) -> None
     assert not found[-1].any()
 
 
-def test_minilm_ships_with_the_package() -> None:
-    table = load_vectors("minilm")
+def test_a_blended_table_maps_its_parts_and_guesses_the_vectors_of_other_words(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = ["good", "unheardofword", "parliament"]
+    own = rng.normal(size=(3, 8)).astype(np.float32)
+    for name, content in pack_table(words, own).items():
+        (tmp_path / name).write_bytes(content)
+    maps = rng.normal(size=(8 + 256 + 256 + 256, 5)).astype(np.float32)
+    np.save(tmp_path / "maps.npy", maps)
+    table = BlendedTable(tmp_path, PackedTable(MINILM))
+    found = table.lookup([*words, "dog"])
+    parts = [PackedTable(tmp_path).lookup(words), PackedTable(MINILM).lookup(words), WordLlama().lookup(words)]
+    np.testing.assert_allclose(found[:3], np.concatenate(parts, axis=1) @ maps[:-256], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found[3], WordLlama().lookup(["dog"])[0] @ maps[-256:], rtol=1e-3, atol=1e-3)
+    assert table.knows(["dog", "good"]).tolist() == [False, True]
+    assert table.lookup([]).shape == (0, 5)
+
+
+def test_a_vector_does_not_depend_on_the_other_words() -> None:
+    table, words = load_vectors("blend"), ["good", "unheardofword", "n't", ",", "parcel", "zzyzx"]
+    together = table.lookup([*words, *(f"w{i}" for i in range(100))])[: len(words)]
+    np.testing.assert_array_equal(together, np.concatenate([table.lookup([word]) for word in words]))
+
+
+def test_which_words_tables_know(tmp_path: Path) -> None:
+    words = ["good", "unheardofword"]
+    for names, known in (("wordllama", [True, True]), ("blend", [True, False]), ("wordllama+minilm", [True, False])):
+        assert load_vectors(names).knows(words).tolist() == known
+    assert load_vectors("blend").lookup(words).any(axis=1).all()
+
+
+@pytest.mark.parametrize("name", ["minilm", "blend"])
+def test_tables_ship_with_the_package(name: str) -> None:
+    table = load_vectors(name)
     cat, dog, parliament = table.lookup(["cat", "dog", "parliament"])
-    assert table.dim == 256
+    assert table.dim == len(cat)
     assert cat @ dog > cat @ parliament
 
 

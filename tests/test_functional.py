@@ -17,6 +17,7 @@ from handful.utils.functional import (
     ridge_weights,
     routed_means,
     segment_max,
+    segment_means,
     segment_softmax,
     segment_sum,
     softmax,
@@ -185,3 +186,11 @@ def test_the_neural_tensor_layer_by_hand() -> None:
         for j, prototype in enumerate(prototypes):
             slices = [max(0.0, prototype @ matrix @ query) for matrix in parameters["tensor"]]
             assert logits[i, j] == pytest.approx(slices @ parameters["out"][:, 0])
+
+
+def test_segment_means_are_given_to_every_word() -> None:
+    values, offsets = np.array([[1, 2], [3, 6], [5, 5]], np.float32), np.array([0, 2, 2, 3])
+    wanted = [[2, 4], [2, 4], [5, 5]]
+    np.testing.assert_allclose(segment_means(values, offsets), wanted)
+    np.testing.assert_allclose(segment_means(torch.tensor(values), offsets), wanted)
+    assert segment_means(values[:0], np.array([0, 0])).shape == (0, 2)

@@ -51,6 +51,7 @@ MODELS = {
     "without-s": ModelSettings(attention=AttentionSettings(("t",))),
     "without-t": ModelSettings(attention=AttentionSettings(("s",))),
     "without-bilstm": ModelSettings(attention=AttentionSettings(network="mlp")),
+    "pooled": ModelSettings(attention=AttentionSettings(network="pooled")),
     "with-embeddings": ModelSettings(attention=AttentionSettings(embeddings=True)),
     "positions": ModelSettings(positions=True),
     "cnn-positions": ModelSettings("cnn", positions=True),
@@ -284,7 +285,7 @@ def test_dropout_keeps_the_mean() -> None:
         ({"representation": "x"}, "--representation must be mean, .*, attention or sentence, not 'x'."),
         ({"head": "x"}, "--head must be ridge, .* or label-words, not 'x'."),
         ({"distance": "x"}, "--distance must be euclidean, squared or cosine, not 'x'."),
-        ({"network": "x"}, "--network must be bilstm or mlp, not 'x'."),
+        ({"network": "x"}, "--network must be bilstm, mlp or pooled, not 'x'."),
         (
             {"signals": ""},
             f"--signals must be some of {SIGNALS}, not none.",

@@ -84,7 +84,7 @@ def test_settings_survive_the_file() -> None:
         ({"seed": True}, "The setting seed is True"),
         ({"model": {"signature": {"epsilon": "x"}}}, "model.signature.epsilon"),
         ({"model": 3}, "model. must be an object"),
-        ({"model": {"attention": {"network": "x"}}}, "--network must be bilstm or mlp, not 'x'"),
+        ({"model": {"attention": {"network": "x"}}}, "--network must be bilstm, mlp or pooled, not 'x'"),
     ],
 )
 def test_wrong_settings_name_their_place(change: dict, sentence: str) -> None:

@@ -9,7 +9,7 @@ from conftest import REAL_DATA, needs_real_data
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.data.text import Vocabulary, tokenize, words_of
+from handful.data.text import Vocabulary, tokenize, tokens_of, words_in, words_of
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,41 @@ def test_offsets_are_the_words_and_nothing_visible_is_lost(text: str) -> None:
     assert all(text[word.start : word.end].lower() == word.text for word in words)
     assert all(a.end <= b.start for a, b in itertools.pairwise(words))
     assert sum(word.end - word.start for word in words) == sum(not character.isspace() for character in text)
+
+
+TRICKY = [*"aZéß'’._-,!?…/:%€$@#", *"0129", " ", "\n", "\u00a0", "\u2028", "\x1c", "\u200b", "\u200d", "\ufeff", "\u00ad"]
+TRICKY += [
+    "n't",
+    "N’T",
+    "'s",
+    "can",
+    "not",
+    "cannot",
+    "u.s.",
+    "5,000",
+    "04/09",
+    "世界",
+    "こん",
+    "हिन्दी",
+    "ﷺ",
+    "İ",
+    "ΣΑΣ",
+    "👩‍🚀",
+    "👍🏽",
+    "x" * 150,
+]
+
+
+@given(st.lists(st.sampled_from(TRICKY)).map("".join) | st.text(), st.none() | st.integers(0, 8))
+def test_words_token_by_token_are_those_of_the_whole_text(text: str, most: int | None) -> None:
+    assert words_of(text, most) == [word.text for word in tokenize(text, most)]
+    assert all(words_in(token) for token in tokens_of(text))
+
+
+def test_only_the_beginning_of_a_long_text_is_split() -> None:
+    assert tokens_of("a b  c d", 2) == ["a", "b"]
+    assert words_in("!?" * 1000, 3) == ("!", "?", "!")
+    assert words_of("!?" * 1000 + " a", 3) == ["!", "?", "!"]
 
 
 def test_vocabulary_counts_without_taking_anything_away() -> None:

@@ -72,7 +72,7 @@ def _say_skipped(skipped: int, problem: str) -> None:
 @click.option(
     "--encoder", default="words", help="words, a sentence encoder by name (see handful encoders list), or both: words+NAME."
 )
-@click.option("--vectors", help="Word vectors to use instead of wordllama+minilm: a file, or several separated by +.")
+@click.option("--vectors", help="Word vectors to use instead of blend: a file, or several separated by +.")
 @click.option("--language", help="Code of the language of the background word frequencies; en by default.")
 def fit(
     file: str | None,

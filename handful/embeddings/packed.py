@@ -1,4 +1,4 @@
-"""The compact word table that ships with the package: one byte per number, memory-mapped."""
+"""The compact word tables that ship with the package: one byte per number, memory-mapped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.functional import Floats
+from ..utils.functional import Floats, Ints
 
 VECTORS_FILE, SCALES_FILE, WORDS_FILE = "vectors.npy", "scales.npy", "words.txt"
 LARGEST_BYTE = 127  # of a signed byte
@@ -52,10 +52,22 @@ class PackedTable:
 
     def lookup(self, words: Sequence[str]) -> Floats:
         """One row per word, (words, dim); zeros for a word that the table lacks."""
-        rows = np.array([self._rows.get(word, -1) for word in words], np.int64)
+        rows = self._rows_of(words)
         vectors = self._vectors[rows] * self._scales
         vectors[rows < 0] = 0
         return vectors
+
+    def knows(self, words: Sequence[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which words the table has: (words,)."""
+        return self._rows_of(words) >= 0
+
+    @property
+    def frequent(self) -> list[str]:
+        """The most frequent words."""
+        return list(self._rows)[:FREQUENT]
+
+    def _rows_of(self, words: Sequence[str]) -> Ints:
+        return np.array([self._rows.get(word, -1) for word in words], np.int64)
 
     def lookup_with_frequent(self, words: Sequence[str]) -> tuple[Floats, Floats]:
         """The vectors of the words, and those of the most frequent words."""
@@ -69,10 +81,11 @@ def pack_table(words: Sequence[str], vectors: Floats) -> dict[str, bytes]:
     lengths = np.linalg.norm(packed[:FREQUENT] * steps, axis=1)
     scales = (steps / np.sqrt(np.mean(lengths**2))).astype(np.float32)
     lines = "".join(f"{word}\n" for word in words)
-    return {VECTORS_FILE: _npy(packed), SCALES_FILE: _npy(scales), WORDS_FILE: lines.encode()}
+    return {VECTORS_FILE: npy(packed), SCALES_FILE: npy(scales), WORDS_FILE: lines.encode()}
 
 
-def _npy(array: np.ndarray[Any, Any]) -> bytes:
+def npy(array: np.ndarray[Any, Any]) -> bytes:
+    """An array as the content of an `.npy` file."""
     stream = BytesIO()
     np.save(stream, array, allow_pickle=False)
     return stream.getvalue()

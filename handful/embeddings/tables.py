@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import DataError, SettingError
 from ..utils.functional import Floats
 from ..utils.paths import cache_folder, resource
+from .blended import BlendedTable
 from .files import FileTable
 from .packed import PackedTable
 from .wordllama import WordLlama
 
-MINILM = resource("minilm")
-PACKAGED_TABLES = ("wordllama", "wordllama-mean", "minilm")
+MINILM, BLEND = resource("minilm"), resource("blend")
+PACKAGED_TABLES = ("wordllama", "wordllama-mean", "minilm", "blend")
 PREPARATIONS = ("raw", "unit", "centred")
 COMMON_COMPONENTS = 2
+
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class WordVectors(Protocol):
@@ -33,6 +36,10 @@ class WordVectors(Protocol):
 
     def lookup(self, words: Sequence[str]) -> Floats:
         """One row per word, (words, dim); zeros for a word that the table lacks."""
+        ...
+
+    def knows(self, words: Sequence[str]) -> Bools:
+        """Which words have vectors of their own, not only by their pieces: (words,)."""
         ...
 
 
@@ -84,7 +91,7 @@ def _unit_rows(vectors: Floats) -> Floats:
 class Prepared:
     """One table with its preparation."""
 
-    table: WordLlama | PackedTable | FileTable
+    table: WordLlama | PackedTable | BlendedTable | FileTable
     kind: str
     rescaled: bool = True
 
@@ -102,6 +109,11 @@ class Prepared:
             raise DataError(f"{self.table.name} has a vector for {word!r} that is not finite (NaN or infinite): fix the table.")
         return Preparation.fit(self.kind, frequent, self.rescaled)(vectors)
 
+    def knows(self, words: Sequence[str]) -> Bools:
+        if isinstance(self.table, (PackedTable, BlendedTable)):
+            return self.table.knows(words)
+        return (self.table.lookup_with_frequent(words)[0] != 0).any(axis=1)  # type: ignore[no-any-return]
+
 
 @dataclass(frozen=True)
 class SideBySide:
@@ -116,12 +128,15 @@ class SideBySide:
     def lookup(self, words: Sequence[str]) -> Floats:
         return np.concatenate([table.lookup(words) for table in self.tables], axis=1)
 
+    def knows(self, words: Sequence[str]) -> Bools:
+        return np.all([table.knows(words) for table in self.tables], axis=0)  # type: ignore[no-any-return]
+
 
 def load_vectors(names: str, rescaled: bool = True) -> WordVectors:
-    """Load word tables: `wordllama`, `minilm` or a path, joined by `+`, each with an optional preparation after a colon.
+    """Load word tables: `blend`, `wordllama`, `minilm` or a path, joined by `+`, each with a preparation after a colon, if any.
 
-    By default `wordllama` is raw, because its lengths carry importance, and so is `minilm`, a table distilled from an encoder
-    that ships with the package; a file is centred. Examples: `wordllama+minilm`, `glove.6B.100d.txt.gz`,
+    By default `wordllama` is raw, because its lengths carry importance, and so are the tables made from encoders that ship
+    with the package, `minilm` and `blend`; a file is centred. Examples: `wordllama+minilm`, `glove.6B.100d.txt.gz`,
     `wordllama+wiki.en.vec:unit`. Frequent words then have length 1, unless `rescaled` is false. A file may also be given by
     its name in the folder `vectors` of the cache folder.
     """
@@ -130,9 +145,12 @@ def load_vectors(names: str, rescaled: bool = True) -> WordVectors:
 
 
 @lru_cache
-def _packaged(name: str) -> WordLlama | PackedTable:
+def _packaged(name: str) -> WordLlama | PackedTable | BlendedTable:
     """A packaged table, read once per process."""
-    return PackedTable(MINILM) if name == "minilm" else WordLlama("mean" if name.endswith("mean") else "sum")
+    if name.startswith("wordllama"):
+        return WordLlama("mean" if name.endswith("mean") else "sum")
+    minilm = PackedTable(MINILM)
+    return minilm if name == "minilm" else BlendedTable(BLEND, minilm)
 
 
 def _one_table(name: str, rescaled: bool) -> WordVectors:
@@ -145,5 +163,5 @@ def _one_table(name: str, rescaled: bool) -> WordVectors:
         return Prepared(_packaged(source), kind or "raw", rescaled)
     path = next((path for path in (Path(source), cache_folder() / "vectors" / source) if path.is_file()), None)
     if path is None:
-        raise DataError(f"There are no vectors {source!r}: give wordllama, minilm, or the path of a vector file.")
+        raise DataError(f"There are no vectors {source!r}: give blend, wordllama, minilm, or the path of a vector file.")
     return Prepared(FileTable(path), kind or "centred", rescaled)

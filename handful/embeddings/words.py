@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import cast
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
-from ..data.corpus import Texts
+from ..data.corpus import Texts, ragged_positions
 from ..data.frequencies import KNOWN_FROM, background_frequencies
-from ..data.text import Vocabulary, words_of
+from ..data.text import tokens_of, words_of
 from ..utils.functional import Floats, Ints
-from .tables import SideBySide, WordVectors, load_vectors
+from .lexicon import cached_lexicon, cached_table
 
-WORDS_AT_ONCE = 50_000  # read together: few enough to bound memory, many enough to be fast
+CHARACTERS_AT_ONCE = 300_000  # read together, about 50,000 words: few enough to bound memory, many enough to be fast
+TEXT_COST = 24  # characters that a text counts for in addition to its own, since its vector takes memory too
 PROBED_WORDS = 64  # enough to identify a table of vectors
 
 
@@ -25,7 +26,7 @@ class TokenizedTexts:
 
     words: list[str]  # distinct
     texts: Texts  # ids and rows are positions in `words`
-    frequencies: Floats  # (distinct words,): P(x)
+    frequencies: np.ndarray[Any, np.dtype[np.float64]]  # (distinct words,): P(x)
     cut: int  # texts that have more words than were read
 
     def __len__(self) -> int:
@@ -57,12 +58,10 @@ class WordLookup:
     def unknown_share(self, texts: Iterable[str]) -> float:
         """The share of words in the texts that are rare in the language or missing from one of the word tables."""
         words = [word for text in texts for word in words_of(text, self.max_words) if word[0].isalpha()]
-        table = cached_table(self.vectors)
-        tables = table.tables if isinstance(table, SideBySide) else (table,)
-        unknown = background_frequencies(words, self.language) < KNOWN_FROM
-        for each in tables if words else ():
-            unknown |= (each.lookup(words) == 0).all(axis=1)
-        return float(unknown.mean()) if words else 0.0
+        if not words:
+            return 0.0
+        known = (background_frequencies(words, self.language) >= KNOWN_FROM) & cached_table(self.vectors).knows(words)
+        return 1 - float(known.mean())
 
     def is_cut(self, text: str) -> bool:
         """Whether a text has more words than are read."""
@@ -70,41 +69,64 @@ class WordLookup:
 
     def read(self, texts: Iterable[str]) -> TokenizedTexts:
         """Read all texts at once."""
-        return self._look_up([self._words_and_one_more(text) for text in texts])
+        return self._look_up([self._tokens(text) for text in texts])
 
     def batches(self, texts: Iterable[str]) -> Iterator[TokenizedTexts]:
         """Read the texts in order and in batches, so that memory use stays constant."""
-        documents: list[list[str]] = []
-        waiting = 0
+        waiting: list[list[str]] = []
+        size = 0
         for text in texts:
-            documents.append(self._words_and_one_more(text))
-            waiting += len(documents[-1]) + 1
-            if waiting > WORDS_AT_ONCE:
-                yield self._look_up(documents)
-                documents, waiting = [], 0
-        if documents:
-            yield self._look_up(documents)
+            waiting.append(self._tokens(text))
+            size += len(text) + TEXT_COST
+            if size > CHARACTERS_AT_ONCE:
+                yield self._look_up(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield self._look_up(waiting)
 
-    def _words_and_one_more(self, text: str) -> list[str]:
-        """The words that are read of a text, plus one more if there is one, which tells whether the text is cut."""
-        return words_of(text, self.max_words + 1)
+    def _tokens(self, text: str) -> list[str]:
+        """The tokens that are read of a text, plus one more if there is one, which tells whether the text is cut."""
+        return tokens_of(text, self.max_words + 1)
 
-    def _look_up(self, texts_and_more: Sequence[list[str]]) -> TokenizedTexts:
-        cut = sum(len(words) > self.max_words for words in texts_and_more)
-        documents = [words[: self.max_words] for words in texts_and_more] if cut else texts_and_more
-        vocabulary = Vocabulary()
-        ids = vocabulary.ids(word for words in documents for word in words)
-        offsets = np.concatenate([[0], np.cumsum([len(words) for words in documents])]).astype(np.int64)
-        table = cached_table(self.vectors).lookup(vocabulary.words)
-        kept = (table != 0).any(axis=1)[ids]
+    def _look_up(self, texts: Sequence[list[str]]) -> TokenizedTexts:
+        lexicon = cached_lexicon(self.vectors, self.language)
+        known, numbers = lexicon.look_up(list(chain.from_iterable(texts)), self.max_words + 1)
+        numbers_of_words = np.fromiter(chain.from_iterable(numbers), np.int64)  # (words,)
+        ends = _ends(map(len, numbers))[_ends(map(len, texts))]  # of the texts: (texts + 1,)
+        lengths = np.diff(ends)
+        cut = int((lengths > self.max_words).sum())
+        if cut:
+            lengths = np.minimum(lengths, self.max_words)
+            numbers_of_words = numbers_of_words[ragged_positions(ends[:-1], lengths)]
+        distinct, ids = _by_first_occurrence(numbers_of_words, len(known.words))
+        kept = known.has_vector[numbers_of_words]
+        offsets = _ends(kept)[_ends(lengths)]
         ids = ids[kept]
-        offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
-        texts = Texts(ids, offsets, table, ids, np.empty((len(ids), 0), np.int64))
-        frequencies = cast("Floats", background_frequencies(vocabulary.words, self.language))
-        return TokenizedTexts(vocabulary.words, texts, frequencies, cut)
+        texts_of_words = Texts(ids, offsets, known.vectors[distinct], ids, np.empty((len(ids), 0), np.int64))
+        words = [known.words[number] for number in distinct.tolist()]
+        return TokenizedTexts(words, texts_of_words, known.frequencies[distinct], cut)
 
 
-@lru_cache(maxsize=4)
-def cached_table(names: str) -> WordVectors:
-    """Word tables, read once per process."""
-    return load_vectors(names)
+def _ends(lengths: Iterable[int]) -> Ints:
+    """0, and where each of several consecutive stretches ends.
+
+    >>> _ends([2, 0, 3])
+    array([0, 2, 2, 5])
+    """
+    ends = np.fromiter(chain([0], lengths), np.int64)
+    return np.cumsum(ends, out=ends)
+
+
+def _by_first_occurrence(numbers: Ints, limit: int) -> tuple[Ints, Ints]:
+    """The distinct numbers (all below `limit`) in order of first occurrence, and the place of each number among them.
+
+    >>> _by_first_occurrence(np.array([7, 2, 7, 5]), 8)
+    (array([7, 2, 5]), array([0, 1, 0, 2]))
+    """
+    first = np.full(limit, -1)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # of equal numbers, the one written last remains
+    present = np.flatnonzero(first >= 0)
+    distinct = present[np.argsort(first[present])]
+    place = np.empty(limit, np.int64)
+    place[distinct] = np.arange(len(distinct))
+    return distinct, place[numbers]

@@ -29,7 +29,7 @@ GENERATOR_SETTINGS = ModelSettings(
     max_words=120,
     vectors=VectorSettings(DEFAULT_VECTORS),
     positions=False,
-    attention=AttentionSettings(signals=PORTABLE_SIGNALS, word_frequencies="background"),
+    attention=AttentionSettings(signals=PORTABLE_SIGNALS, word_frequencies="background", network="pooled"),
 )
 GENERATOR_TRAINING = TrainingSettings(learning_rate=3e-3, epochs=40, patience=20, validation_episodes=150)
 RARITY = 0.5  # the share of attention by rarity alone at prediction time, as texts may be unlike any seen in training

@@ -15,7 +15,7 @@ from .settings import AttentionSettings, ModelSettings
 from .signatures import PORTABLE_SIGNALS
 from .storage import load_model, read_config
 
-DEFAULT_VECTORS = "wordllama+minilm"
+DEFAULT_VECTORS = "blend"
 HEADS_IN_USE = ("refined-ridge", "unit-ridge")  # the first, the default, is too slow for meta-training
 SHIPPED_GENERATOR = resource("generator")
 

@@ -39,12 +39,20 @@ class Batch:
     """The input of a representation: documents with the statistics of their words."""
 
     texts: Texts
-    signals: Array  # (words, signals)
+    signals: Array  # (words, signals), or with `places` (distinct words, signals)
+    places: Ints | None = None  # (words,): the row of each word in `signals`, if equal words share one
 
     def select(self, documents: Ints) -> Batch:
         """The given documents, in this order."""
         words = ragged_positions(self.texts.offsets[documents], self.texts.lengths[documents])
-        return replace(self, texts=self.texts.select(documents), signals=self.signals[words])
+        texts = self.texts.select(documents)
+        if self.places is not None:
+            return replace(self, texts=texts, places=self.places[words])
+        return replace(self, texts=texts, signals=self.signals[words])
+
+    def spread(self, values: Array) -> Array:
+        """A value for each word, from one for each row of `signals`."""
+        return values if self.places is None else values[as_like(self.places, values)]
 
 
 class Represents(Protocol):
@@ -188,15 +196,23 @@ class Attention(WeightedBag):
         return self.generator.initial(rng, dim) | initial_positions(rng, self.generator.positions)
 
     def weights(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
-        texts, inputs = batch.texts, batch.signals
-        if self.generator.positions:
-            inputs = array_namespace(inputs).concat([inputs, position_vectors(parameters, texts)], axis=1)
-        vectors = word_vectors(batch) if self.generator.embeddings else None
-        generated = self.generator(parameters, inputs, texts.offsets, vectors, noise)
+        generated = self._attention(parameters, batch, noise)
         if not self.rarity:
             return generated
-        rare = _shares(rarity(batch.signals[:, self.signals.index("frequency")]), texts.offsets)
-        return (1 - self.rarity) * generated + self.rarity * rare
+        rare = batch.spread(rarity(batch.signals[:, self.signals.index("frequency")]))
+        return (1 - self.rarity) * generated + self.rarity * _shares(rare, batch.texts.offsets)
+
+    def _attention(self, parameters: Parameters, batch: Batch, noise: Noise) -> Array:
+        """The attention that the generator gives to each word: (words,)."""
+        generator, texts = self.generator, batch.texts
+        if generator.word_wise:  # once for each distinct word
+            scores = batch.spread(generator.scores(parameters, batch.signals, texts.offsets, noise=noise))
+            return segment_softmax(scores, texts.offsets)
+        inputs = batch.spread(batch.signals)
+        if generator.positions:
+            inputs = array_namespace(inputs).concat([inputs, position_vectors(parameters, texts)], axis=1)
+        vectors = word_vectors(batch) if generator.embeddings else None
+        return generator.attention(parameters, inputs, texts.offsets, vectors, noise)
 
 
 def word_vectors(batch: Batch) -> Vectors:

@@ -21,8 +21,8 @@ class VectorSettings:
 
     names: str = option(
         "wordllama",
-        "Word vectors: tables joined by + (wordllama, minilm, paths), each :raw, :unit or :centred; or contextual:ENCODER; or "
-        "sentence:ENCODER, one vector per text.",
+        "Word vectors: tables joined by + (wordllama, minilm, blend, paths), each :raw, :unit or :centred; or "
+        "contextual:ENCODER; or sentence:ENCODER, one vector per text.",
         name="vectors",
     )
     length: float = option(
@@ -58,8 +58,9 @@ class AttentionSettings:
         "source",
         "attention: the word frequencies for s(x), {choices}: those of the source pool, or of the language (wordfreq).",
     )
-    network: Literal["bilstm", "mlp"] = option(
-        "bilstm", "attention: the generator's network, {choices} (mlp treats each word separately)."
+    network: Literal["bilstm", "mlp", "pooled"] = option(
+        "bilstm",
+        "attention: the generator's network, {choices} (mlp treats each word separately, pooled with its text's mean).",
     )
     embeddings: bool = option(False, "attention: also show the word vectors to the generator.")
     rarity: float = 0.0  # the share of the attention that follows word rarity alone

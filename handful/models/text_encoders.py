@@ -163,10 +163,12 @@ class FittedAttentionBag:
         return cast("Floats", self.encoder.model.represent(self._batch(documents)))
 
     def _batch(self, documents: TokenizedTexts) -> Batch:
-        known = replace(documents.texts, ids=self.vocabulary.find(documents.words)[documents.texts.ids])
-        frequencies = documents.frequencies[documents.texts.rows]
+        """The documents with the signals of their distinct words, which equal words share."""
+        places, words = documents.texts.ids, np.arange(len(documents.words))
+        distinct = replace(documents.texts, ids=self.vocabulary.find(documents.words), rows=words)
         names = self.encoder.model.representation.signals
-        return Batch(known, np.stack([self.evidence.signal(name, known, frequencies) for name in names], axis=1))
+        signals = [self.evidence.signal(name, distinct, documents.frequencies) for name in names]  # (distinct words,) each
+        return Batch(documents.texts, np.stack(signals, axis=1), places)
 
     def word_parts(self, text: str, scorer: CentredScorer) -> list[WordPart]:
         documents = self.encoder.lookup.read([text])

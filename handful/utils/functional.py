@@ -57,6 +57,14 @@ def segment_sum(values: Array, offsets: Offsets) -> Array:
     return total
 
 
+def segment_means(values: Array, offsets: Offsets) -> Array:
+    """The mean over the words of each document, for values (words, columns), given to each of its words: (words, columns)."""
+    xp, where = array_namespace(values), as_like(segments(offsets), values)
+    sums = xp.stack([segment_sum(values[:, column], offsets) for column in range(values.shape[1])], axis=1)
+    lengths = as_like(np.maximum(np.diff(offsets), 1)[:, None].astype(np.float32), values)
+    return (sums / lengths)[where]
+
+
 def segment_max(values: Array, offsets: Offsets) -> Array:
     """Maximum over the words of each document, for values (words,) or (words, columns); 0 for an empty document."""
     where = segments(offsets)

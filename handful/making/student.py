@@ -102,8 +102,11 @@ class Student(torch.nn.Module):
 def new_student(source: str, dim: int, layers: int) -> Student:
     """A student with some of the source's layers, spread evenly; its map is not yet fitted."""
     from transformers import AutoModel
+    from transformers.utils import logging
 
-    transformer = AutoModel.from_pretrained(Reader(source).folder, add_pooling_layer=False)
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformer = AutoModel.from_pretrained(Reader(source).folder)
+    transformer.pooler = None
     every = transformer.encoder.layer
     if not 1 <= layers <= len(every):
         raise DataError(f"A student of {layers} layers cannot be made from {len(every)}: give at most {len(every)}.")

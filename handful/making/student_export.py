@@ -45,7 +45,7 @@ def write_exact(student: Student, path: str) -> None:
     """Write the model in single precision."""
     example = torch.ones((2, 8), dtype=torch.int64)
     axes = {name: {0: "texts", 1: "pieces"} for name in INPUTS[:2]} | {OUTPUT: {0: "texts"}}
-    names: dict[str, Any] = {"input_names": INPUTS[:2], "output_names": [OUTPUT], "dynamic_axes": axes}
+    names: dict[str, Any] = {"input_names": list(INPUTS[:2]), "output_names": [OUTPUT], "dynamic_axes": axes}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the older exporter is deprecated; the newer one needs fixed shapes here
         torch.onnx.export(student.eval(), (example, example), path, opset_version=OPSET, dynamo=False, **names)

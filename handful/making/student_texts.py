@@ -138,7 +138,7 @@ def _frequent(folder: Path, kind: str, least: float = 3.3) -> list[str]:
 
 
 def distinct(texts: Iterable[str]) -> list[str]:
-    """Each text once, whatever its case, in the order of their first occurrence."""
+    """Each text once, whatever its case, in the order of their last occurrence."""
     return list({text.lower(): text for text in reversed(list(texts))}.values())[::-1]
 
 

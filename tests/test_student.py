@@ -1,4 +1,4 @@
-"""Making the packaged sentence encoder: texts of a small dictionary, a few steps of training, and the 8-bit file."""
+"""Making a sentence encoder: texts of a small dictionary, a few steps of training, and the 8-bit file."""
 
 from __future__ import annotations
 

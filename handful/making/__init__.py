@@ -1,1 +1,1 @@
-"""Creation of the files that ship with the package: the attention generator, the word table and the sentence encoder."""
+"""Creation of the files that ship with the package, the attention generator and the word table, and of a sentence encoder."""

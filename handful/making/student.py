@@ -1,4 +1,4 @@
-"""The packaged sentence encoder: a small student that learns to give texts the vectors of a larger teacher.
+"""A sentence encoder of our own: a small student that learns to give texts the vectors of a larger teacher.
 
 Hinton, Vinyals & Dean 2015, "Distilling the Knowledge in a Neural Network"; Reimers & Gurevych 2020, "Making Monolingual
 Sentence Embeddings Multilingual using Knowledge Distillation". The student has the layers of MiniLM and one linear map. It is

@@ -214,7 +214,7 @@ def train(
     evaluate: Evaluate | None = None,
     every: float = 600.0,
 ) -> Student:
-    """Train a student, with a checkpoint and a line of the learning curve in `folder` every so many seconds; can be resumed."""
+    """Train a student, with a checkpoint and a line of the learning curve in `folder` at intervals of `every` seconds."""
     folder.mkdir(parents=True, exist_ok=True)
     pieces = to_pieces(source, texts)
     mapped = {id(parameter) for parameter in student.map.parameters()}

@@ -22,7 +22,7 @@ from onnx_files import write_encoder as write
 
 from handful.cli import main
 from handful.embeddings import encoders, onnx_encoder
-from handful.embeddings.encoders import BGE_SMALL, KnownEncoder, KnownFile, find_encoder, get_encoder, list_encoders
+from handful.embeddings.encoders import BGE_SMALL, KnownEncoder, KnownFile, find_encoder, get_encoder, known_name, list_encoders
 from handful.embeddings.onnx_encoder import OnnxEncoder
 from handful.errors import DataError, SettingError
 
@@ -127,6 +127,10 @@ def test_its_identity_is_what_decides_the_vectors(bge: OnnxEncoder, tmp_path: Pa
     names.append(OnnxEncoder(tiny).identity)
     assert names[0] == names[1]
     assert len(set(names)) == 4
+
+
+def test_a_folder_is_not_taken_for_a_known_encoder(tmp_path: Path) -> None:
+    assert known_name(OnnxEncoder(write(tmp_path / "tiny"))) is None
 
 
 # Pooling, on a table whose piece number i is the i-th axis

@@ -60,7 +60,7 @@ class KnownEncoder:
     @property
     def copies(self) -> tuple[tuple[KnownFile, ...], ...]:
         """The sets of files that count as this encoder: 8-bit copies of the same weights, with nearly the same vectors."""
-        return self.files, self.published
+        return tuple(copy for copy in (self.files, self.published) if copy)
 
 
 HUB = "https://huggingface.co/Xenova/bge-small-en-v1.5/resolve/main/"

@@ -703,7 +703,7 @@ def not_a_number(array: np.ndarray) -> np.ndarray:
 
 
 def other_shape(folder: Path) -> None:
-    rewrite(folder, model=part(folder, MODEL).read_bytes().replace(b"[512,5]", b"[512,9]"))
+    rewrite(folder, model=part(folder, MODEL).read_bytes().replace(b"[384,5]", b"[384,9]"))
 
 
 DAMAGES = {
@@ -711,8 +711,8 @@ DAMAGES = {
     "truncated, with its checksum": (lambda folder: rewrite(folder, model=part(folder, MODEL).read_bytes()[:-10]), "damaged"),
     "oversized": (other_shape, "is damaged"),
     "larger": (
-        lambda folder: change_array(folder, "weights", lambda a: np.zeros((512, 9), np.float32)),
-        r"not float32 \(512, 5\)",
+        lambda folder: change_array(folder, "weights", lambda a: np.zeros((384, 9), np.float32)),
+        r"not float32 \(384, 5\)",
     ),
     "huge": (lambda folder: change_array(folder, "weights", lambda a: a * np.float32(1e30)), "too large"),
     "nan": (lambda folder: change_array(folder, "weights", not_a_number), "not finite"),
@@ -742,7 +742,7 @@ DAMAGES = {
         "cannot be",
     ),
     "class type": (lambda folder: change_config(folder, classes={"type": "O", "values": [[1], [2]]}), "cannot be read"),
-    "fewer classes": (lambda folder: change_config(folder, classes={"type": "str", "values": ["a", "b"]}), r"\(512, 2\)"),
+    "fewer classes": (lambda folder: change_config(folder, classes={"type": "str", "values": ["a", "b"]}), r"\(384, 2\)"),
     "words": (lambda folder: change_facts(folder, words=[1]), "different strings"),
     "words deep": (lambda folder: rewrite(folder, encoder=b"[" * 100_000), "is damaged"),
     "word count": (lambda folder: change_facts(folder, words=["a"]), r"not float32 \(1,\)"),

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -41,7 +42,8 @@ from handful.data.datasets import find_data
 from handful.embeddings.words import WordLookup
 from handful.errors import DataError, HandfulError, HandfulWarning, ModelError, SettingError
 from handful.models.examples import LabelledDocuments
-from handful.models.generator import DEFAULT_VECTORS, load_generator
+from handful.models.few_shot import FewShotModel
+from handful.models.generator import DEFAULT_VECTORS, generator_facts, generator_settings, load_generator
 from handful.models.learning import learn
 from handful.models.text_encoders import AttentionBag
 from handful.utils.functional import one_hot
@@ -703,7 +705,7 @@ def not_a_number(array: np.ndarray) -> np.ndarray:
 
 
 def other_shape(folder: Path) -> None:
-    rewrite(folder, model=part(folder, MODEL).read_bytes().replace(b"[512,5]", b"[512,9]"))
+    rewrite(folder, model=part(folder, MODEL).read_bytes().replace(b"[384,5]", b"[384,9]"))
 
 
 DAMAGES = {
@@ -711,8 +713,8 @@ DAMAGES = {
     "truncated, with its checksum": (lambda folder: rewrite(folder, model=part(folder, MODEL).read_bytes()[:-10]), "damaged"),
     "oversized": (other_shape, "is damaged"),
     "larger": (
-        lambda folder: change_array(folder, "weights", lambda a: np.zeros((512, 9), np.float32)),
-        r"not float32 \(512, 5\)",
+        lambda folder: change_array(folder, "weights", lambda a: np.zeros((384, 9), np.float32)),
+        r"not float32 \(384, 5\)",
     ),
     "huge": (lambda folder: change_array(folder, "weights", lambda a: a * np.float32(1e30)), "too large"),
     "nan": (lambda folder: change_array(folder, "weights", not_a_number), "not finite"),
@@ -742,7 +744,7 @@ DAMAGES = {
         "cannot be",
     ),
     "class type": (lambda folder: change_config(folder, classes={"type": "O", "values": [[1], [2]]}), "cannot be read"),
-    "fewer classes": (lambda folder: change_config(folder, classes={"type": "str", "values": ["a", "b"]}), r"\(512, 2\)"),
+    "fewer classes": (lambda folder: change_config(folder, classes={"type": "str", "values": ["a", "b"]}), r"\(384, 2\)"),
     "words": (lambda folder: change_facts(folder, words=[1]), "different strings"),
     "words deep": (lambda folder: rewrite(folder, encoder=b"[" * 100_000), "is damaged"),
     "word count": (lambda folder: change_facts(folder, words=["a"]), r"not float32 \(1,\)"),
@@ -805,3 +807,15 @@ def test_own_vectors_are_named_by_who_loads(tmp_path: Path) -> None:
     np.savez(path.with_name("other.npz"), words=np.array(["bill", "flight"]), vectors=np.eye(2, 3, 1, dtype=np.float32))
     with pytest.raises(ModelError, match=r"word vectors other than the .*other.npz:raw' found here"):
         FewShotClassifier.load(tmp_path / "own", vectors=f"{path.with_name('other.npz')}:raw")
+
+
+def test_a_classifier_with_the_former_table_and_network_is_still_read(tmp_path: Path) -> None:
+    texts, labels = ["great food", "the train was late"], ["restaurant", "travel"]
+    clf = FewShotClassifier(vectors="wordllama+minilm").fit(texts, labels)
+    former = FewShotModel.initial(generator_settings({**generator_facts(load_generator().settings), "network": "bilstm"}), 512)
+    encoder = replace(clf.fitted_.encoder, encoder=replace(clf.fitted_.encoder.encoder, model=former))
+    clf.fitted_ = replace(clf.fitted_, encoder=encoder)
+    clf.save(tmp_path / "model")
+    loaded = FewShotClassifier.load(tmp_path / "model")
+    assert loaded.vectors == "wordllama+minilm"
+    np.testing.assert_array_equal(loaded.predict_proba(["a tasty dinner"]), clf.predict_proba(["a tasty dinner"]))

@@ -260,7 +260,7 @@ def lead_out(folder: Path) -> None:
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "truncated": lambda folder: change_bytes(folder, MODEL, lambda content: content[:-100]),
-    "oversized": lambda folder: rewrite(folder, model=part(folder, MODEL).read_bytes().replace(b"[512,3]", b"[512,9]")),
+    "oversized": lambda folder: rewrite(folder, model=part(folder, MODEL).read_bytes().replace(b"[384,3]", b"[384,9]")),
     "not a number": lambda folder: change_array(folder, "weights", lambda weights: weights * np.float32(np.nan)),
     "wrong shape": lambda folder: change_array(folder, "weights", lambda weights: weights.T.copy()),
     "no tensors": lambda folder: part(folder, MODEL).unlink(),

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -41,7 +42,8 @@ from handful.data.datasets import find_data
 from handful.embeddings.words import WordLookup
 from handful.errors import DataError, HandfulError, HandfulWarning, ModelError, SettingError
 from handful.models.examples import LabelledDocuments
-from handful.models.generator import DEFAULT_VECTORS, load_generator
+from handful.models.few_shot import FewShotModel
+from handful.models.generator import DEFAULT_VECTORS, generator_facts, generator_settings, load_generator
 from handful.models.learning import learn
 from handful.models.text_encoders import AttentionBag
 from handful.utils.functional import one_hot
@@ -805,3 +807,15 @@ def test_own_vectors_are_named_by_who_loads(tmp_path: Path) -> None:
     np.savez(path.with_name("other.npz"), words=np.array(["bill", "flight"]), vectors=np.eye(2, 3, 1, dtype=np.float32))
     with pytest.raises(ModelError, match=r"word vectors other than the .*other.npz:raw' found here"):
         FewShotClassifier.load(tmp_path / "own", vectors=f"{path.with_name('other.npz')}:raw")
+
+
+def test_a_classifier_with_the_former_table_and_network_is_still_read(tmp_path: Path) -> None:
+    texts, labels = ["great food", "the train was late"], ["restaurant", "travel"]
+    clf = FewShotClassifier(vectors="wordllama+minilm").fit(texts, labels)
+    former = FewShotModel.initial(generator_settings({**generator_facts(load_generator().settings), "network": "bilstm"}), 512)
+    encoder = replace(clf.fitted_.encoder, encoder=replace(clf.fitted_.encoder.encoder, model=former))
+    clf.fitted_ = replace(clf.fitted_, encoder=encoder)
+    clf.save(tmp_path / "model")
+    loaded = FewShotClassifier.load(tmp_path / "model")
+    assert loaded.vectors == "wordllama+minilm"
+    np.testing.assert_array_equal(loaded.predict_proba(["a tasty dinner"]), clf.predict_proba(["a tasty dinner"]))

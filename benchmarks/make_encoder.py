@@ -33,9 +33,19 @@ from _tables import lines_of
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from handful.embeddings.encoders import BGE_SMALL
 from handful.embeddings.onnx_encoder import OnnxEncoder
 from handful.embeddings.vector_cache import Encoder
-from handful.making.student import CHECKPOINT, StudentTraining, centred, encode, new_student, teacher_vectors, train
+from handful.making.student import (
+    CHECKPOINT,
+    StudentTraining,
+    centred,
+    encode,
+    load_student,
+    new_student,
+    teacher_vectors,
+    train,
+)
 from handful.making.student_export import export
 from handful.making.student_texts import (
     distinct,
@@ -206,9 +216,8 @@ def train_student(work: Path, arguments: argparse.Namespace) -> None:
 
 def export_student(work: Path, layers: int, out: Path) -> None:
     """Write the files of the trained student, and the cosine of its vectors before and after."""
-    state = torch.load(work / str(layers) / CHECKPOINT, weights_only=True)["student"]
-    student = new_student(SOURCE, len(state["map.bias"]), layers)
-    student.load_state_dict(state)
+    student = new_student(SOURCE, BGE_SMALL.dim, layers)
+    load_student(work / str(layers) / CHECKPOINT, student)
     export(student, SOURCE, out)
     texts = [text for data in VALIDATION for text in validation_material(data).texts[:200]]
     alike = (encode(student, SOURCE, texts) * OnnxEncoder(out, "").encode(texts)).sum(axis=1)

@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import safe_open
+from safetensors.torch import save
 from torch.nn import functional
 
 from ..embeddings.contextual import Encoder as Reader
 from ..embeddings.vector_cache import Encoder
 from ..errors import DataError
-from ..utils.files import atomic_writer
+from ..utils.files import atomic_writer, write_atomic
 from ..utils.functional import Floats, Ints, unit_length
 
 BLOCK = 8192  # texts whose teacher vectors are saved together
@@ -30,7 +32,8 @@ PIECES = 2048  # of a batch at most, including padding
 SHARPNESS = 10.0  # of the similarities inside a batch
 SIMILARITIES = 0.5  # weight of their loss
 MAP_PENALTY = 1e-3  # of the least-squares map, times the mean squared length
-CHECKPOINT, CURVE = "checkpoint.pt", "curve.jsonl"
+CHECKPOINT, CURVE = "checkpoint.safetensors", "curve.jsonl"
+OPTIMIZER = "optimizer."  # begins the names of its moments
 Encode = Callable[[Sequence[str]], Floats]
 Evaluate = Callable[[Encode], Mapping[str, Any]]
 
@@ -262,10 +265,21 @@ def _resume(path: Path, student: Student, optimizer: torch.optim.Optimizer) -> t
     """The step, the number of texts seen and the seconds so far of the last checkpoint, if there is one."""
     if not path.exists():
         return 0, 0, 0.0
-    saved = torch.load(path, weights_only=True)
-    student.load_state_dict(saved["student"])
-    optimizer.load_state_dict(saved["optimizer"])
-    return saved["step"], saved["seen"], saved["seconds"]
+    load_student(path, student)
+    with safe_open(path, "pt") as saved:
+        about = saved.metadata()
+        for name in saved.keys():  # noqa: SIM118 - not a mapping
+            if name.startswith(OPTIMIZER):
+                _, moment, parameter = name.split(".", 2)
+                optimizer.state[student.get_parameter(parameter)][moment] = saved.get_tensor(name)
+    return int(about["step"]), int(about["seen"]), float(about["seconds"])
+
+
+def load_student(path: Path, student: Student) -> None:
+    """Give a student the parameters of a checkpoint."""
+    with safe_open(path, "pt") as saved:
+        names = [name for name in saved.keys() if not name.startswith(OPTIMIZER)]  # noqa: SIM118
+        student.load_state_dict({name: saved.get_tensor(name) for name in names})
 
 
 class _Meter:
@@ -291,9 +305,13 @@ class _Meter:
 
     def write(self, step: int, seen: int, loss: float | None) -> None:
         seconds = time.monotonic() - self.begun
-        state = {"student": self.student.state_dict(), "optimizer": self.optimizer.state_dict()}
-        with atomic_writer(self.folder / CHECKPOINT) as stream:
-            torch.save(state | {"step": step, "seen": seen, "seconds": seconds, "training": asdict(self.training)}, stream)
+        moments = {
+            f"{OPTIMIZER}{moment}.{name}": value
+            for name, parameter in self.student.named_parameters()
+            for moment, value in self.optimizer.state[parameter].items()
+        }
+        about = {"step": str(step), "seen": str(seen), "seconds": str(seconds), "training": json.dumps(asdict(self.training))}
+        write_atomic(self.folder / CHECKPOINT, save(self.student.state_dict() | moments, about))
         found = self.evaluate(lambda texts: encode(self.student, self.source, texts)) if self.evaluate else {}
         line = {"step": step, "texts": seen, "seconds": round(seconds), "loss": loss and round(loss, 4), **found}
         with (self.folder / CURVE).open("a") as stream:

@@ -3,7 +3,8 @@
 python benchmarks/make_encoder.py texts train export compare --work FOLDER    (extras make-encoder and peers; hours)
 
 texts    collect unlabelled texts: training classes of the corpora in HANDFUL_DATA, and WordNet (Debian's wordnet-base)
-train    encode them with bge-small, then train the student; an interrupted run is resumed, also with other --steps
+train    encode them with bge-small, choose some of its layers, then train these; an interrupted run is resumed, also with
+         other --steps
 export   write model.onnx and tokenizer.json
 compare  measure the exported student, MiniLM and bge-small: accuracy on validation tasks, and speed
 
@@ -33,16 +34,16 @@ from _tables import lines_of
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from handful.embeddings.encoders import BGE_SMALL
 from handful.embeddings.onnx_encoder import OnnxEncoder
 from handful.embeddings.vector_cache import Encoder
 from handful.making.student import (
     CHECKPOINT,
+    Student,
     StudentTraining,
+    best_layers,
     centred,
     encode,
     load_student,
-    new_student,
     teacher_vectors,
     train,
 )
@@ -61,8 +62,8 @@ from handful.making.student_texts import (
 from handful.utils.files import write_json
 from handful.utils.functional import Floats
 
-SOURCE = "minilm"  # whose layers the student starts with
-TEXTS = "texts.json"
+TEXTS, LAYERS = "texts.json", "layers.json"
+CHOOSING = 320  # texts that layers are chosen by
 CORPORA = ("huffpost", "amazon", "20newsgroups", "fewrel", "reuters", "requests", "demo")
 VALIDATION = ("huffpost:val", "fewrel:val", "requests:val")
 PER_CLASS = 40  # texts of a validation class
@@ -203,24 +204,30 @@ def train_student(work: Path, arguments: argparse.Namespace) -> None:
     """Train, or go on training."""
     texts = json.loads((work / TEXTS).read_text())[: arguments.texts]
     teacher = bge_small()
-    targets = centred(teacher_vectors(teacher, texts, work / "teacher"))
-    training = StudentTraining(arguments.layers, arguments.steps, half=arguments.half)
+    taught = teacher_vectors(teacher, texts, work / "teacher")
     folder = work / str(arguments.layers)
     folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / LAYERS).exists():
+        some = slice(0, CHOOSING)
+        write_json(folder / LAYERS, best_layers(teacher.folder, texts[some], centred(taught)[some], arguments.layers))
     if not (folder / "peers.json").exists():
         peers = {"teacher": teacher, "minilm": MiniLM()}
         write_json(folder / "peers.json", {name: validate(unit_vectors(peer)) for name, peer in peers.items()})
-    student = new_student(SOURCE, targets.shape[1], training.layers)
-    train(student, SOURCE, texts, targets, training, folder, validate, arguments.every)
+    training = StudentTraining(arguments.steps, rate=arguments.rate, half=arguments.half)
+    train(_student(folder), texts, taught, training, folder, validate, arguments.every)
 
 
-def export_student(work: Path, layers: int, out: Path) -> None:
+def _student(folder: Path) -> Student:
+    return Student(bge_small().folder, json.loads((folder / LAYERS).read_text()))
+
+
+def export_student(folder: Path, out: Path) -> None:
     """Write the files of the trained student, and the cosine of its vectors before and after."""
-    student = new_student(SOURCE, BGE_SMALL.dim, layers)
-    load_student(work / str(layers) / CHECKPOINT, student)
-    export(student, SOURCE, out)
+    student = _student(folder)
+    load_student(folder / CHECKPOINT, student)
+    export(student, out)
     texts = [text for data in VALIDATION for text in validation_material(data).texts[:200]]
-    alike = (encode(student, SOURCE, texts) * OnnxEncoder(out, "").encode(texts)).sum(axis=1)
+    alike = (encode(student, texts) * OnnxEncoder(out, "").encode(texts)).sum(axis=1)
     for path in sorted(out.iterdir()):
         print(f"{path.name}: {path.stat().st_size:,} bytes, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
     print(f"cosine of 8 bits and single precision: mean {alike.mean():.4f}, least {alike.min():.4f}")
@@ -235,6 +242,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=None, help="Use only the first texts.")
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--steps", type=int, default=StudentTraining.steps)
+    parser.add_argument("--rate", type=float, default=StudentTraining.rate, help="The highest learning rate.")
     parser.add_argument("--half", action="store_true", help="Train in bfloat16.")
     parser.add_argument("--every", type=float, default=600.0, help="Seconds between checkpoints.")
     arguments = parser.parse_args()
@@ -245,7 +253,7 @@ def main() -> None:
         train_student(arguments.work, arguments)
     out = arguments.out or arguments.work / "encoder"
     if "export" in arguments.what:
-        export_student(arguments.work, arguments.layers, out)
+        export_student(arguments.work / str(arguments.layers), out)
     if "compare" in arguments.what:
         with threadpool_limits(1):
             print("\n".join(compare(out)))

@@ -1,8 +1,8 @@
-"""A sentence encoder of our own: a small student that learns to give texts the vectors of a larger teacher.
+"""A sentence encoder of our own: a student with half of a teacher's layers that learns to give texts the teacher's vectors.
 
 Hinton, Vinyals & Dean 2015, "Distilling the Knowledge in a Neural Network"; Reimers & Gurevych 2020, "Making Monolingual
-Sentence Embeddings Multilingual using Knowledge Distillation". The student has the layers of MiniLM and one linear map. It is
-trained on unlabelled texts: each vector, and the similarities of the texts in a batch, should be those of the teacher.
+Sentence Embeddings Multilingual using Knowledge Distillation". The student is trained on unlabelled texts: each vector, and the
+similarities of the texts in a batch, should be those of the teacher.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch.nn import functional
 
-from ..embeddings.contextual import Encoder as Reader
+from ..embeddings.onnx_encoder import TOKENIZER
 from ..embeddings.vector_cache import Encoder
 from ..errors import DataError
 from ..utils.files import atomic_writer, write_atomic
 from ..utils.functional import Floats, Ints, unit_length
+from .teacher import read_teacher
 
 BLOCK = 8192  # texts whose teacher vectors are saved together
 LONGEST = 96  # pieces of a text, including special ones
 PIECES = 2048  # of a batch at most, including padding
 SHARPNESS = 10.0  # of the similarities inside a batch
 SIMILARITIES = 0.5  # weight of their loss
-MAP_PENALTY = 1e-3  # of the least-squares map, times the mean squared length
 CHECKPOINT, CURVE = "checkpoint.safetensors", "curve.jsonl"
 OPTIMIZER = "optimizer."  # begins the names of its moments
 Encode = Callable[[Sequence[str]], Floats]
@@ -40,20 +40,18 @@ Evaluate = Callable[[Encode], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class StudentTraining:
-    """The settings of a training run; the rates fall linearly to zero in the last part of the steps."""
+    """The settings of a training run; the rate falls linearly to zero in the last part of the steps."""
 
-    layers: int = 6
     steps: int = 4000
     batch: int = 64  # texts
     rate: float = 1e-4
-    map_rate: float = 3e-4
     warm_up: int = 200  # steps
     falling: float = 0.6  # share of the steps
     half: bool = False  # compute in bfloat16, which is faster on some processors
     seed: int = 0
 
     def factor(self, step: int) -> float:
-        """The share of the full rates at a step."""
+        """The share of the full rate at a step."""
         return min(1.0, (step + 1) / self.warm_up, (self.steps - step) / max(1.0, self.falling * self.steps))
 
 
@@ -84,42 +82,46 @@ def centred(vectors: Floats) -> Floats:
 
 
 class Student(torch.nn.Module):
-    """The first layers of an encoder, the mean of the pieces, and a linear map: a unit vector for each text."""
+    """Some layers of the teacher, and its table of pieces; the vector of a text is that of its first piece."""
 
-    def __init__(self, transformer: Any, dim: int) -> None:
+    def __init__(self, teacher: Path, layers: Sequence[int] | None = None) -> None:
         super().__init__()
-        self.transformer = transformer
-        self.map = torch.nn.Linear(transformer.config.hidden_size, dim)
+        self.folder = teacher
+        self.transformer = read_teacher(teacher)
+        self.teachers = tuple(self.transformer.encoder.layer)  # a tuple, so that layers left out are no parameters
+        self.keep(range(len(self.teachers)) if layers is None else layers)
+        self.transformer.embeddings.requires_grad_(False)  # words that no text has keep the place that the teacher gave them
+
+    def keep(self, layers: Sequence[int]) -> None:
+        """Use only these of the teacher's layers."""
+        if not layers or not set(layers) <= set(range(len(self.teachers))):
+            raise DataError(f"A student cannot have the layers {list(layers)}: give some of 0 to {len(self.teachers) - 1}.")
+        self.transformer.encoder.layer = torch.nn.ModuleList([self.teachers[i] for i in layers])
+        self.transformer.config.num_hidden_layers = len(layers)
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+        return int(self.transformer.config.hidden_size)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """The vectors of texts: (texts, dim)."""
-        return functional.normalize(self.map(self.means(input_ids, attention_mask)), dim=-1)
-
-    def means(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """The mean of each text's pieces in the last layer: (texts, hidden)."""
+        """The unit vectors of texts: (texts, dim)."""
         states = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        shares = attention_mask[:, :, None].to(states.dtype)
-        return (states * shares).sum(dim=1) / shares.sum(dim=1)  # type: ignore[no-any-return]
+        return functional.normalize(states[:, 0], dim=-1)
 
 
-def new_student(source: str, dim: int, layers: int) -> Student:
-    """A student with some of the source's layers, spread evenly; its map is not yet fitted."""
-    from transformers import AutoModel
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    transformer = AutoModel.from_pretrained(Reader(source).folder)
-    transformer.pooler = None
-    every = transformer.encoder.layer
-    if not 1 <= layers <= len(every):
-        raise DataError(f"A student of {layers} layers cannot be made from {len(every)}: give at most {len(every)}.")
-    kept = np.linspace(0, len(every) - 1, layers).round().astype(int)
-    transformer.encoder.layer = torch.nn.ModuleList([every[i] for i in kept])
-    transformer.config.num_hidden_layers = layers
-    for module in transformer.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0  # targets are exact: there is nothing to guard against
-    return Student(transformer, dim)
+def best_layers(teacher: Path, texts: Sequence[str], targets: Floats, count: int) -> list[int]:
+    """The layers to keep: again and again, leave out the one without which the vectors stay nearest to the targets."""
+    student = Student(teacher)
+    kept = list(range(len(student.teachers)))
+    while len(kept) > count:
+        found = []
+        for left_out in kept:
+            rest = [layer for layer in kept if layer != left_out]
+            student.keep(rest)
+            found.append((float((centred(encode(student, texts)) * targets).sum(axis=1).mean()), rest))
+        kept = max(found)[1]
+    return kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,20 +146,20 @@ class Pieces:
         return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
 
 
-def to_pieces(source: str, texts: Sequence[str]) -> Pieces:
-    """Texts as the source's tokenizer reads them."""
+def to_pieces(teacher: Path, texts: Sequence[str]) -> Pieces:
+    """Texts as the teacher's tokenizer reads them."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(f"{Reader(source).folder}/tokenizer.json")
+    tokenizer = Tokenizer.from_file(str(teacher / TOKENIZER))
     tokenizer.no_padding()
     tokenizer.enable_truncation(LONGEST)
     return Pieces([np.array(found.ids, np.int64) for found in tokenizer.encode_batch_fast(list(texts))])
 
 
-def encode(student: Student, source: str, texts: Sequence[str]) -> Floats:
+def encode(student: Student, texts: Sequence[str]) -> Floats:
     """The student's vectors of texts: (texts, dim)."""
-    pieces = to_pieces(source, texts)
-    found = np.zeros((len(texts), student.map.out_features), np.float32)
+    pieces = to_pieces(student.folder, texts)
+    found = np.zeros((len(texts), student.dim), np.float32)
     with torch.inference_mode():
         for chosen in batches(pieces.lengths, 64):
             found[chosen] = student(*pieces.padded(chosen)).numpy()
@@ -178,23 +180,6 @@ def batches(lengths: Ints, most: int, rng: np.random.Generator | None = None) ->
     return [found[i] for i in rng.permutation(len(found))] if rng else found
 
 
-def fit_map(student: Student, pieces: Pieces, targets: Floats) -> None:
-    """Set the map to the least-squares map from the untrained student's means to the targets."""
-    means = np.zeros((len(targets), student.map.in_features), np.float64)
-    with torch.inference_mode():
-        for chosen in batches(pieces.lengths, 64):
-            means[chosen] = student.means(*pieces.padded(chosen)).numpy()
-    centre = means.mean(axis=0)
-    inside = means - centre
-    gram = inside.T @ inside
-    gram += MAP_PENALTY * np.trace(gram) / len(gram) * np.eye(len(gram))
-    weights = np.linalg.solve(gram, inside.T @ (targets - targets.mean(axis=0)))
-    offset = targets.mean(axis=0) - centre @ weights
-    with torch.no_grad():
-        student.map.weight.copy_(torch.from_numpy(weights.T))
-        student.map.bias.copy_(torch.from_numpy(offset))
-
-
 # Training
 
 
@@ -209,40 +194,35 @@ def distillation_loss(vectors: torch.Tensor, targets: torch.Tensor) -> torch.Ten
 
 def train(
     student: Student,
-    source: str,
     texts: Sequence[str],
-    targets: Floats,
+    taught: Floats,
     training: StudentTraining,
     folder: Path,
     evaluate: Evaluate | None = None,
     every: float = 600.0,
 ) -> Student:
-    """Train a student, with a checkpoint and a line of the learning curve in `folder` at intervals of `every` seconds."""
+    """Train a student on the vectors that its teacher gives texts.
+
+    A checkpoint and a line of the learning curve are written to `folder` at intervals of `every` seconds.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    pieces = to_pieces(source, texts)
-    mapped = {id(parameter) for parameter in student.map.parameters()}
-    groups = [
-        {"params": [p for p in student.parameters() if id(p) not in mapped], "full": training.rate},
-        {"params": list(student.map.parameters()), "full": training.map_rate},
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=training.rate)
+    pieces, targets = to_pieces(student.folder, texts), centred(taught)
+    mean = torch.from_numpy(taught.astype(np.float32).mean(axis=0))
+    learned = [parameter for parameter in student.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(learned, lr=training.rate)
     step, seen, seconds = _resume(folder / CHECKPOINT, student, optimizer)
-    if step == 0 and not (folder / CHECKPOINT).exists():
-        some = slice(0, 12_000)
-        fit_map(student, Pieces(pieces.rows[some]), targets[some])
-    meter = _Meter(folder, student, optimizer, source, evaluate, training, seconds)
+    meter = _Meter(folder, student, optimizer, evaluate, training, seconds)
     if step == 0:
         meter.write(0, 0, None)
     losses: list[float] = []
     for chosen in _from(step, pieces.lengths, training):
-        for group in optimizer.param_groups:
-            group["lr"] = group["full"] * training.factor(step)
+        optimizer.param_groups[0]["lr"] = training.rate * training.factor(step)
         with torch.autocast("cpu", torch.bfloat16, enabled=training.half):
             vectors = student(*pieces.padded(chosen))
-        loss = distillation_loss(vectors.float(), torch.from_numpy(targets[chosen]))
+        loss = distillation_loss(functional.normalize(vectors.float() - mean, dim=-1), torch.from_numpy(targets[chosen]))
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(student.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(learned, 1.0)
         optimizer.step()
         losses.append(loss.item())
         step, seen = step + 1, seen + len(chosen)
@@ -290,13 +270,12 @@ class _Meter:
         folder: Path,
         student: Student,
         optimizer: torch.optim.Optimizer,
-        source: str,
         evaluate: Evaluate | None,
         training: StudentTraining,
         seconds: float,
     ) -> None:
         self.folder, self.student, self.optimizer = folder, student, optimizer
-        self.source, self.evaluate, self.training = source, evaluate, training
+        self.evaluate, self.training = evaluate, training
         self.begun = time.monotonic() - seconds
         self.last = time.monotonic()
 
@@ -308,11 +287,11 @@ class _Meter:
         moments = {
             f"{OPTIMIZER}{moment}.{name}": value
             for name, parameter in self.student.named_parameters()
-            for moment, value in self.optimizer.state[parameter].items()
+            for moment, value in self.optimizer.state.get(parameter, {}).items()
         }
         about = {"step": str(step), "seen": str(seen), "seconds": str(seconds), "training": json.dumps(asdict(self.training))}
         write_atomic(self.folder / CHECKPOINT, save(self.student.state_dict() | moments, about))
-        found = self.evaluate(lambda texts: encode(self.student, self.source, texts)) if self.evaluate else {}
+        found = self.evaluate(lambda texts: encode(self.student, texts)) if self.evaluate else {}
         line = {"step": step, "texts": seen, "seconds": round(seconds), "loss": loss and round(loss, 4), **found}
         with (self.folder / CURVE).open("a") as stream:
             stream.write(json.dumps(line) + "\n")

@@ -12,9 +12,12 @@ import numpy as np
 from fetch_potion import POTION, WEIGHTS
 
 from handful import FewShotClassifier
+from handful.classifier.estimator import BESIDE, WORDS, sentence_encoder
 from handful.embeddings.encoders import BGE_SMALL, find_encoder
 from handful.embeddings.onnx_encoder import OnnxEncoder
 from handful.embeddings.vector_cache import CachedEncoder, Encoder
+from handful.models.heads import ReadyHead
+from handful.models.side_by_side import SideBySide
 from handful.utils.functional import Floats, unit_length
 
 AT_ONCE = 512  # texts that are encoded before their vectors are stored
@@ -76,8 +79,25 @@ def unit_vectors(encoder: Encoder, cache: Path | None = None) -> Vectors:
     return vectors
 
 
+class NextToWords(FewShotClassifier):
+    """`words+NAME`, with a sentence encoder that keeps its vectors in a file."""
+
+    kept: Encoder
+
+    def _encoder(self) -> tuple[SideBySide, ReadyHead]:
+        both = SideBySide(self._words(), sentence_encoder(self.kept))
+        return both, both.ready_head()
+
+
 def few_shot_classifier(encoder: str, cache: Path | None = None) -> FewShotClassifier:
-    """A classifier with the encoder `words` or `bge-small`."""
-    if encoder != BGE_SMALL.name:
-        return FewShotClassifier(encoder=encoder)
-    return FewShotClassifier(encoder=CachedEncoder(bge_small(), file=cache) if cache else bge_small())
+    """A classifier with an encoder by its name, or with `words+NAME`."""
+    if encoder == WORDS:
+        return FewShotClassifier()
+    name = encoder.removeprefix(BESIDE)
+    model = bge_small() if name == BGE_SMALL.name else find_encoder(name)
+    kept = CachedEncoder(model, file=cache) if cache else model
+    if name == encoder:
+        return FewShotClassifier(encoder=kept)
+    classifier = NextToWords()
+    classifier.kept = kept
+    return classifier

@@ -295,6 +295,7 @@ class Peer:
 PEERS = {
     "words": Peer("FewShotClassifier, `words`", partial(few_shot_classifier, "words"), SETTINGS),
     "bge-small": Peer("FewShotClassifier, `bge-small`", partial(few_shot_classifier, "bge-small"), SETTINGS),
+    "words+bge-small": Peer("FewShotClassifier, `words+bge-small`", partial(few_shot_classifier, "words+bge-small"), SETTINGS),
     "tfidf": Peer("TF-IDF + logistic regression", lambda cache: tfidf()),
     "potion": Peer("potion-base-8M + logistic regression", lambda cache: Logistic(potion())),
     "minilm": Peer("MiniLM + logistic regression", lambda cache: Logistic(unit_vectors(MiniLM(), cache))),
@@ -305,7 +306,8 @@ PEERS = {
     "weighted": Peer(
         "vectors of `words`, frequency weights + logistic regression", lambda cache: Logistic(weighted_vectors), (EXAMPLES,)
     ),
-    "handful": Peer("FewShotClassifier 0.1.0", None, (EXAMPLES,)),
+    "handful 0.1.0": Peer("FewShotClassifier 0.1.0", None, (EXAMPLES,)),
 }
 USUAL = ("words", "bge-small", "tfidf", "potion", "minilm", "bge")  # the others only if asked for
 OURS = ("words", "bge-small")
+ENCODERS = (*OURS, "words+bge-small")  # of FewShotClassifier

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from _encoders import few_shot_classifier
 from _peers import (
+    ENCODERS,
     EXAMPLES,
     MOST_SHOTS,
     OURS,
@@ -216,7 +217,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=500, help="Maximum number of queries per repeat.")
     parser.add_argument("--ways", default="5,0", help="Classes per episode, 0 for all; several separated by commas.")
     parser.add_argument("--shots", help="Examples per class for calibration (default: 1,2,5,10) and scope (default: 1,5).")
-    parser.add_argument("--encoder", default=OURS[0], choices=OURS)
+    parser.add_argument("--encoder", default=OURS[0], choices=ENCODERS)
     parser.add_argument("--setting", default=EXAMPLES, choices=SETTINGS)
     parser.add_argument("--vector-cache", type=Path, help="SQLite file that keeps vectors of the encoder.")
     parser.add_argument("--pool", type=int, default=600, help="Unlabelled texts for suggest.")

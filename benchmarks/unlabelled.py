@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from _encoders import few_shot_classifier
-from _peers import EXAMPLES, NAMES, OURS, POOL, Material, Task, draw_classes, fit_in_setting, load_texts, make_task
+from _peers import ENCODERS, EXAMPLES, NAMES, OURS, POOL, Material, Task, draw_classes, fit_in_setting, load_texts, make_task
 from _tables import interval, lines_of, whole_lines
 
 from handful import FewShotClassifier
@@ -157,7 +157,7 @@ def parse() -> argparse.Namespace:
     """Parse the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=TASKS, help="Tasks, separated by commas. Default: validation classes.")
-    parser.add_argument("--encoder", default=OURS[0], choices=OURS)
+    parser.add_argument("--encoder", default=OURS[0], choices=ENCODERS)
     parser.add_argument("--shots", default="0,1,5", help="Numbers of examples per class, separated by commas.")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--queries", type=int, default=500, help="Maximum number of queries per draw.")

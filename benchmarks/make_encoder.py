@@ -8,7 +8,7 @@ train    encode them with bge-small, choose some of its layers, then train these
 export   write model.onnx and tokenizer.json
 compare  measure the exported student, MiniLM and bge-small: accuracy on validation tasks, and speed
 
-The learning curve on validation tasks is in FOLDER/LAYERS/curve.jsonl: accuracy in percent with logistic regression on classes
+The learning curve on validation tasks is in FOLDER/curve.jsonl: accuracy in percent with logistic regression on classes
 of which the student has seen no text.
 """
 
@@ -44,8 +44,10 @@ from handful.making.student import (
     centred,
     encode,
     load_student,
+    narrow,
     teacher_vectors,
     train,
+    widen,
 )
 from handful.making.student_export import export
 from handful.making.student_texts import (
@@ -63,7 +65,8 @@ from handful.utils.files import write_json
 from handful.utils.functional import Floats
 
 TEXTS, LAYERS = "texts.json", "layers.json"
-CHOOSING = 320  # texts that layers are chosen by
+CHOOSING, NARROWING = 320, 1536  # texts that layers are chosen by, and units
+WIDTHS = (384, 512, 640, 512, 768, 832, 1344, 1344, 576)  # units of each layer's feed-forward part, of the teacher's 1,536
 CORPORA = ("huffpost", "amazon", "20newsgroups", "fewrel", "reuters", "requests", "demo")
 VALIDATION = ("huffpost:val", "fewrel:val", "requests:val")
 PER_CLASS = 40  # texts of a validation class
@@ -205,26 +208,31 @@ def train_student(work: Path, arguments: argparse.Namespace) -> None:
     texts = json.loads((work / TEXTS).read_text())[: arguments.texts]
     teacher = bge_small()
     taught = teacher_vectors(teacher, texts, work / "teacher")
-    folder = work / str(arguments.layers)
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / LAYERS).exists():
+    if not (work / LAYERS).exists():
         some = slice(0, CHOOSING)
-        write_json(folder / LAYERS, best_layers(teacher.folder, texts[some], centred(taught)[some], arguments.layers))
-    if not (folder / "peers.json").exists():
+        write_json(work / LAYERS, best_layers(teacher.folder, texts[some], centred(taught)[some], len(WIDTHS)))
+    if not (work / "peers.json").exists():
         peers = {"teacher": teacher, "minilm": MiniLM()}
-        write_json(folder / "peers.json", {name: validate(unit_vectors(peer)) for name, peer in peers.items()})
+        write_json(work / "peers.json", {name: validate(unit_vectors(peer)) for name, peer in peers.items()})
     training = StudentTraining(arguments.steps, rate=arguments.rate, half=arguments.half)
-    train(_student(folder), texts, taught, training, folder, validate, arguments.every)
+    student = _layers_of_teacher(work)
+    if (work / CHECKPOINT).exists():
+        widen(student, WIDTHS)
+    else:
+        lost = narrow(student, WIDTHS, texts[:NARROWING])
+        print("lost of each layer's feed-forward part:", ", ".join(f"{share:.1%}" for share in lost))
+    train(student, texts, taught, training, work, validate, arguments.every)
 
 
-def _student(folder: Path) -> Student:
-    return Student(bge_small().folder, json.loads((folder / LAYERS).read_text()))
+def _layers_of_teacher(work: Path) -> Student:
+    return Student(bge_small().folder, json.loads((work / LAYERS).read_text()))
 
 
-def export_student(folder: Path, out: Path) -> None:
+def export_student(work: Path, out: Path) -> None:
     """Write the files of the trained student, and the cosine of its vectors before and after."""
-    student = _student(folder)
-    load_student(folder / CHECKPOINT, student)
+    student = _layers_of_teacher(work)
+    widen(student, WIDTHS)
+    load_student(work / CHECKPOINT, student)
     export(student, out)
     texts = [text for data in VALIDATION for text in validation_material(data).texts[:200]]
     alike = (encode(student, texts) * OnnxEncoder(out, "").encode(texts)).sum(axis=1)
@@ -240,7 +248,6 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="Folder of texts, vectors and checkpoints.")
     parser.add_argument("--out", type=Path, help="Folder of the exported files. Default: FOLDER/encoder.")
     parser.add_argument("--texts", type=int, default=None, help="Use only the first texts.")
-    parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--steps", type=int, default=StudentTraining.steps)
     parser.add_argument("--rate", type=float, default=StudentTraining.rate, help="The highest learning rate.")
     parser.add_argument("--half", action="store_true", help="Train in bfloat16.")
@@ -253,7 +260,7 @@ def main() -> None:
         train_student(arguments.work, arguments)
     out = arguments.out or arguments.work / "encoder"
     if "export" in arguments.what:
-        export_student(arguments.work / str(arguments.layers), out)
+        export_student(arguments.work, out)
     if "compare" in arguments.what:
         with threadpool_limits(1):
             print("\n".join(compare(out)))

@@ -1,4 +1,4 @@
-"""A sentence encoder of our own: a student with half of a teacher's layers that learns to give texts the teacher's vectors.
+"""A sentence encoder of our own: a student with half of a teacher's weights that learns to give texts the teacher's vectors.
 
 Hinton, Vinyals & Dean 2015, "Distilling the Knowledge in a Neural Network"; Reimers & Gurevych 2020, "Making Monolingual
 Sentence Embeddings Multilingual using Knowledge Distillation". The student is trained on unlabelled texts: each vector, and the
@@ -32,6 +32,7 @@ LONGEST = 96  # pieces of a text, including special ones
 PIECES = 2048  # of a batch at most, including padding
 SHARPNESS = 10.0  # of the similarities inside a batch
 SIMILARITIES = 0.5  # weight of their loss
+UNITS_PENALTY = 1e-3  # of least squares over units, times their mean square
 CHECKPOINT, CURVE = "checkpoint.safetensors", "curve.jsonl"
 OPTIMIZER = "optimizer."  # begins the names of its moments
 Encode = Callable[[Sequence[str]], Floats]
@@ -88,15 +89,20 @@ class Student(torch.nn.Module):
         super().__init__()
         self.folder = teacher
         self.transformer = read_teacher(teacher)
-        self.teachers = tuple(self.transformer.encoder.layer)  # a tuple, so that layers left out are no parameters
-        self.keep(range(len(self.teachers)) if layers is None else layers)
+        every = tuple(self.transformer.encoder.layer)
+        if layers is not None and not (layers and set(layers) <= set(range(len(every)))):
+            raise DataError(f"A student cannot have the layers {list(layers)}: give some of 0 to {len(every) - 1}.")
+        self.keep([every[i] for i in layers] if layers is not None else every)
         self.transformer.embeddings.requires_grad_(False)  # words that no text has keep the place that the teacher gave them
 
-    def keep(self, layers: Sequence[int]) -> None:
-        """Use only these of the teacher's layers."""
-        if not layers or not set(layers) <= set(range(len(self.teachers))):
-            raise DataError(f"A student cannot have the layers {list(layers)}: give some of 0 to {len(self.teachers) - 1}.")
-        self.transformer.encoder.layer = torch.nn.ModuleList([self.teachers[i] for i in layers])
+    @property
+    def layers(self) -> tuple[Any, ...]:
+        """Its layers."""
+        return tuple(self.transformer.encoder.layer)
+
+    def keep(self, layers: Sequence[Any]) -> None:
+        """Use only these layers."""
+        self.transformer.encoder.layer = torch.nn.ModuleList(layers)
         self.transformer.config.num_hidden_layers = len(layers)
 
     @property
@@ -113,15 +119,66 @@ class Student(torch.nn.Module):
 def best_layers(teacher: Path, texts: Sequence[str], targets: Floats, count: int) -> list[int]:
     """The layers to keep: again and again, leave out the one without which the vectors stay nearest to the targets."""
     student = Student(teacher)
-    kept = list(range(len(student.teachers)))
+    every = student.layers
+    kept = list(range(len(every)))
     while len(kept) > count:
         found = []
         for left_out in kept:
             rest = [layer for layer in kept if layer != left_out]
-            student.keep(rest)
+            student.keep([every[i] for i in rest])
             found.append((float((centred(encode(student, texts)) * targets).sum(axis=1).mean()), rest))
         kept = max(found)[1]
     return kept
+
+
+def widen(student: Student, widths: Sequence[int]) -> None:
+    """Give the feed-forward part of each layer this many units, with weights still to be set."""
+    for layer, width in zip(student.layers, widths, strict=True):
+        layer.intermediate.dense = torch.nn.Linear(student.dim, width)
+        layer.output.dense = torch.nn.Linear(width, student.dim)
+
+
+def narrow(student: Student, widths: Sequence[int], texts: Sequence[str]) -> list[float]:
+    """Keep only this many units in the feed-forward part of each layer, and return which share of its output is lost.
+
+    The units whose output varies most are kept. Least squares over the pieces of the texts then make up for the others.
+    """
+    pieces, every, lost = to_pieces(student.folder, texts), student.layers, []
+    for number, width in enumerate(widths):
+        student.keep(every[: number + 1])
+        lost.append(_narrow(every[number], width, _activations(student, pieces)))
+    return lost
+
+
+def _activations(student: Student, pieces: Pieces) -> torch.Tensor:
+    """The units of the last layer for all pieces: (pieces, units)."""
+    found: list[torch.Tensor] = []
+    hook = student.layers[-1].intermediate.register_forward_hook(lambda *parts: found.append(parts[-1]))
+    with torch.inference_mode():
+        for chosen in batches(pieces.lengths, 64):
+            ids, mask = pieces.padded(chosen)
+            student(ids, mask)
+            found[-1] = found[-1][mask.bool()]
+    hook.remove()
+    return torch.cat(found).double()
+
+
+def _narrow(layer: Any, width: int, units: torch.Tensor) -> float:
+    inner, outer = layer.intermediate.dense, layer.output.dense
+    weights = outer.weight.detach().double().T  # (units, hidden)
+    kept = (units.var(dim=0) * weights.square().sum(dim=1)).argsort(descending=True)[:width].sort().values
+    given, wanted = torch.cat([units[:, kept], torch.ones_like(units[:, :1])], dim=1), units @ weights
+    gram = given.T @ given
+    gram += UNITS_PENALTY * gram.diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype)
+    fitted = torch.linalg.solve(gram, given.T @ wanted)  # (width + 1, hidden)
+    with torch.no_grad():
+        smaller, larger = torch.nn.Linear(inner.in_features, width), torch.nn.Linear(width, outer.out_features)
+        smaller.weight.copy_(inner.weight[kept])
+        smaller.bias.copy_(inner.bias[kept])
+        larger.weight.copy_(fitted[:-1].T)
+        larger.bias.copy_(outer.bias + fitted[-1])
+    layer.intermediate.dense, layer.output.dense = smaller, larger
+    return float((given @ fitted - wanted).square().sum() / (wanted - wanted.mean(dim=0)).square().sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from handful.data.datasets import load_dataset
 from handful.data.episodes import EpisodeSpec
 from handful.data.splits import ClassSplit
 from handful.errors import SettingError
+from handful.models.few_shot import FewShotModel
 from handful.models.signatures import local_mutual_information
 from handful.utils.functional import softmax
 
@@ -206,7 +207,8 @@ def test_importance_compares_runs(inspected, names):
 def test_attention_is_for_models_that_generate_it(inspected):
     other = replace(inspected)
     settings = replace(inspected.settings, model=replace(inspected.settings.model, representation="idf"))
-    other.__dict__["_run"] = replace(inspected._run, settings=settings)
+    model = FewShotModel.initial(settings.model, 256)
+    other.__dict__["_run"] = replace(inspected._run, settings=settings, model=model)
     for analysis in (attention.figures, attention.granularity, overview.figures):
         with pytest.raises(NotApplicableError, match="generates no attention"):
             analysis(other)

@@ -62,7 +62,9 @@ def test_presets_are_listed_and_every_one_trains(tmp_path: Path, tiny_encoder: s
     assert {"our", "cnn-proto", "avg-nn", "idf-rr", "our-without-bilstm"} <= set(names)
     for name in names:
         small = ("--vectors", f"contextual:{tiny_encoder}", "--pretraining-epochs", 1) if name == "p-maml" else ()
-        small = ("--vectors", f"sentence:{write_encoder(tmp_path / 'encoder')}") if name.startswith("sentence-") else small
+        if name.startswith("sentence-") or name == "our-sentence":
+            words = "blend+" if name == "our-sentence" else ""
+            small = ("--vectors", f"{words}sentence:{write_encoder(tmp_path / 'encoder')}")
         result = handful("train", "--preset", name, "--out", tmp_path / name, *QUICK, "--epochs", 1, *small)
         assert result.exit_code == 0, f"{name}: {result.output}"
     result = handful("train", "--preset", "no-such", "--out", tmp_path / "x")

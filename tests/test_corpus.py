@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import lzma
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from conftest import needs_real_data
 from pyarrow import parquet
 
-from handful.data.corpus import FARTHEST, make_corpus
+from handful.data.corpus import FARTHEST, join_texts, make_corpus
 from handful.data.datasets import Dataset, find_data, load_corpus, load_dataset, read_corpus
 from handful.data.splits import ClassSplit, read_split
 from handful.errors import DataError
@@ -290,3 +291,13 @@ def test_requests_are_split_by_service() -> None:
     assert len(set.union(*services)) == 14
     texts = [" ".join(corpus.words(document)) for document in range(len(corpus))]
     assert len(set(texts)) == len(texts) == 1776
+
+
+def test_vectors_of_whole_texts_follow_their_documents() -> None:
+    corpus = make_corpus(["a b", "c", "a c b"], ["x", "y", "x"])
+    vectors = np.arange(6, dtype=np.float32).reshape(3, 2)
+    texts = replace(corpus.texts(np.eye(3, dtype=np.float32)), sentences=vectors)
+    chosen = texts.select(np.array([2, 0]))
+    assert (chosen.sentences == vectors[[2, 0]]).all()
+    assert (join_texts([chosen, texts]).sentences == vectors[[2, 0, 0, 1, 2]]).all()
+    assert join_texts([corpus.texts(texts.table)] * 2).sentences is None

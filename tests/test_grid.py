@@ -153,6 +153,15 @@ def test_an_encoder_of_the_grid_replaces_that_of_a_preset() -> None:
     assert names == {"sentence:multilingual"}
 
 
+def test_vectors_of_words_and_texts_replace_only_their_like() -> None:
+    for given, expected in (("sentence:x", "blend+sentence:bge-small"), ("minilm+sentence:x", "minilm+sentence:x")):
+        cells = load_cells("after_2020", Selection(vectors=(given,), seeds=(0,), only="our-sentence"))
+        assert {cell.settings.model.vectors.names for cell in cells} == {expected}
+        assert {(cell.data, cell.shot, cell.settings.episode.class_names) for cell in cells} == {
+            (data, shot, names) for data in ("reuters", "huffpost") for shot in (1, 5) for names in (False, True)
+        }
+
+
 def test_options_of_episodes_are_part_of_a_cell_only_if_set() -> None:
     plain = Cell("demo", 1, "wordllama", "our")
     named = replace(plain, options=(("class_names", True),), reference="idf-rr")

@@ -33,6 +33,8 @@ from handful.utils.settings import settings_from_flat
 
 SIGNALS = "s, t, t-count, t-softmax, t-ridge, frequency, unevenness and reach"
 TINY = "contextual:tiny"  # the encoder of the fixture below
+SENTENCE_DIM = 5
+NEXT_TO_WORDS = VectorSettings("wordllama+sentence:any", sentence_dim=SENTENCE_DIM)
 BACKGROUND = AttentionSettings(signals=PORTABLE_SIGNALS, word_frequencies="background")
 MODELS = {
     "mean": ModelSettings("mean"),
@@ -86,6 +88,9 @@ MODELS = {
     "cnn-label-words": ModelSettings("cnn", "label-words"),
     "sentence-ridge": ModelSettings("sentence", vectors=VectorSettings("sentence:any")),
     "sentence-maml": ModelSettings("sentence", "maml", vectors=VectorSettings("sentence:any")),
+    "attention-sentence": ModelSettings("attention-sentence", vectors=NEXT_TO_WORDS),
+    "attention-sentence-refined": ModelSettings("attention-sentence", "refined-ridge", vectors=NEXT_TO_WORDS),
+    "attention-sentence-prototype": ModelSettings("attention-sentence", "prototype", vectors=NEXT_TO_WORDS),
     "cls-ridge": ModelSettings("cls", vectors=VectorSettings(TINY)),
     "trained-encoder": ModelSettings(vectors=VectorSettings(TINY, trained=True)),
     "cnn-prototype-trained-encoder": ModelSettings("cnn", "prototype", vectors=VectorSettings(TINY, trained=True)),
@@ -100,8 +105,9 @@ def _encoder(tiny_encoder: str, monkeypatch) -> None:
 
 
 def readable(corpus: Corpus, table: np.ndarray) -> Texts:
-    """Texts with a table of vectors, and with the pieces that an encoder reads."""
-    return replace(corpus.texts(table), pieces=Encoder("tiny").pieces(corpus.vocabulary.words))
+    """Texts with a table of vectors, with vectors of whole texts, and with the pieces that an encoder reads."""
+    sentences = np.random.default_rng(2).normal(size=(len(corpus), SENTENCE_DIM)).astype(np.float32)
+    return replace(corpus.texts(table), pieces=Encoder("tiny").pieces(corpus.vocabulary.words), sentences=sentences)
 
 
 def test_the_table_covers_every_component() -> None:
@@ -279,10 +285,13 @@ def test_dropout_keeps_the_mean() -> None:
     assert mask.mean() == pytest.approx(1, abs=0.02)
 
 
+WHOLE_TEXTS = "Vectors of whole texts go with two representations and are not trained: .*"
+
+
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"representation": "x"}, "--representation must be mean, .*, attention or sentence, not 'x'."),
+        ({"representation": "x"}, "--representation must be mean, .*, sentence or attention-sentence, not 'x'."),
         ({"head": "x"}, "--head must be ridge, .* or label-words, not 'x'."),
         ({"distance": "x"}, "--distance must be euclidean, squared or cosine, not 'x'."),
         ({"network": "x"}, "--network must be bilstm, mlp or pooled, not 'x'."),
@@ -299,8 +308,13 @@ def test_dropout_keeps_the_mean() -> None:
         ({"length": float("inf")}, "--length must be at least 0, not inf."),
         ({"length": float("nan")}, "--length must be at least 0, not nan."),
         ({"measure": "max"}, "--measure max works only with --estimator ridge, not count: choose entropy."),
-        ({"representation": "sentence"}, "The representation sentence and vectors of whole texts go together, .*"),
-        ({"vectors": "sentence:bge-small"}, "The representation sentence and vectors of whole texts go together, .*"),
+        ({"representation": "sentence"}, WHOLE_TEXTS),
+        ({"representation": "sentence", "vectors": "blend+sentence:bge-small"}, WHOLE_TEXTS),
+        ({"representation": "attention-sentence"}, WHOLE_TEXTS),
+        ({"representation": "attention-sentence", "vectors": "sentence:bge-small"}, WHOLE_TEXTS),
+        ({"representation": "attention-sentence", "vectors": "blend+sentence:x", "train_vectors": True}, WHOLE_TEXTS),
+        ({"vectors": "sentence:bge-small"}, WHOLE_TEXTS),
+        ({"vectors": "blend+sentence:bge-small"}, WHOLE_TEXTS),
         ({"pool": "source"}, "There is no option pool: see handful train --help."),
     ],
 )

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import roc_auc_score
 
+from handful.analysis import InspectedRun, NotApplicableError, attention, robustness
 from handful.cli import main
 from handful.data.corpus import Texts
 from handful.data.datasets import load_corpus
@@ -24,17 +25,20 @@ from handful.meta.experiment import (
     RunSettings,
     evaluate_run,
     load_experiment_data,
+    load_run,
     settings_from_options,
     train_run,
 )
+from handful.meta.presets import ABOUT, load_preset
 from handful.models.components import HEADS
 from handful.models.examples import LabelledDocuments
 from handful.models.few_shot import FewShotModel
 from handful.models.learning import learn
 from handful.models.metric_heads import Discriminant, Matching, OpenHead, SoftKMeans
-from handful.models.sentence_encoder import EncodedTexts, SentenceEncoder
+from handful.models.representations import SENTENCE_SHARE
+from handful.models.sentence_encoder import SENTENCE_HEAD, EncodedTexts, SentenceEncoder
 from handful.models.settings import ModelSettings
-from handful.utils.functional import one_hot, unit_length
+from handful.utils.functional import one_hot, unit_length, weighted_bag
 
 PLAIN = EpisodeSpec(3, 2, 4)
 NAMED = np.array([96, 97, -1, 98, 99, 100, 101, 102])  # the third class has no name
@@ -283,9 +287,93 @@ def test_names_that_were_not_loaded_are_missed(demo: ExperimentData, demo_run: P
 
 def test_another_encoder_is_refused(lettered: ExperimentData, tmp_path: Path) -> None:
     train_run(sentence_settings(head="nearest"), tmp_path / "run", lettered, quiet=True)
-    other = load_experiment_data(sentence_settings(), encode=lambda texts: letters([text.translate(SWAPPED) for text in texts]))
+    other = load_experiment_data(sentence_settings(), encode=swapped_letters)
     with pytest.raises(ModelError, match="other than the current ones"):
         evaluate_run(tmp_path / "run", episodes=2, inputs=other, quiet=True)
+
+
+# Sentence vectors next to words
+
+
+def joined_settings(**more: object) -> RunSettings:
+    quick = {"way": 3, "queries": 5, "epochs": 1, "episodes": 4, "validation_episodes": 2}
+    preset = {name: value for name, value in load_preset("our-sentence").items() if name != ABOUT}
+    return settings_from_options({**preset, "vectors": "blend+sentence:letters", **quick, **more})
+
+
+@pytest.fixture(scope="module")
+def joined() -> ExperimentData:
+    return load_experiment_data(joined_settings(class_names=True), encode=letters)
+
+
+@pytest.fixture(scope="module")
+def joined_run(joined: ExperimentData, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "joined"
+    assert len(train_run(joined_settings(), folder, joined, quiet=True)) == 1
+    return folder
+
+
+def test_a_text_is_its_weighted_words_next_to_its_sentence_vector(joined: ExperimentData, joined_run: Path) -> None:
+    model, episode = load_run(joined_run).model, joined.sampler("test", replace(PLAIN, class_names=True), 0)[0]
+    batch = model.prepare(joined.texts, [episode]).batch
+    vectors, weights, dim = model.represent(batch), model.weights(batch), joined.texts.table.shape[1]
+    bags = weighted_bag(batch.texts.table, batch.texts.rows, weights, batch.texts.offsets)
+    np.testing.assert_allclose(vectors[:, :dim], unit_length(bags) * (1 - SENTENCE_SHARE) ** 0.5, atol=1e-6)
+    read = [" ".join(joined.corpus.words(document)) for document in [*episode.support[episode.names :], *episode.query]]
+    named = [joined.corpus.classes[number].replace("_", " ").lower() for number in episode.classes]
+    expected = unit_length(letters([*named, *read])) * SENTENCE_SHARE**0.5
+    np.testing.assert_allclose(vectors[:, dim:], expected, atol=1e-6)
+
+
+def test_the_preset_has_the_head_of_the_classifier(joined_run: Path) -> None:
+    assert load_run(joined_run).model.head == SENTENCE_HEAD
+
+
+def test_a_run_with_sentence_vectors_next_to_words_is_read_again(joined: ExperimentData, joined_run: Path) -> None:
+    for names in (False, True):
+        options = {"episodes": 20, "spec": replace(joined_settings().episode, class_names=names), "quiet": True}
+        first = evaluate_run(joined_run, inputs=joined, **options)
+        again = load_experiment_data(joined_settings(class_names=True), encode=letters)
+        assert (first.accuracies == evaluate_run(joined_run, inputs=again, **options).accuracies).all()
+        assert first.score.mean > 0.34
+
+
+@pytest.mark.parametrize("changed", ["encoder", "words"])
+def test_other_vectors_than_those_of_words_and_texts_are_refused(joined_run: Path, changed: str) -> None:
+    encode = swapped_letters if changed == "encoder" else letters
+    words = "wordllama" if changed == "words" else "blend"
+    other = load_experiment_data(joined_settings(vectors=f"{words}+sentence:letters"), encode=encode)
+    with pytest.raises(ModelError, match="other than the current ones"):
+        evaluate_run(joined_run, episodes=2, inputs=other, quiet=True)
+    with pytest.raises(ModelError, match="other than the current ones"):
+        evaluate_run(joined_run, episodes=2, inputs=replace(other, mark_sentences=None), quiet=True)
+
+
+def test_texts_without_their_vectors_are_refused(joined: ExperimentData, joined_run: Path) -> None:
+    bare, episode = replace(joined.texts, sentences=None), joined.sampler("test", PLAIN, 0)[0]
+    model = load_run(joined_run).model
+    with pytest.raises(DataError, match="attention-sentence needs texts with --vectors TABLES"):
+        model.logits(model.prepare(bare, [episode]))
+
+
+def test_analyses_show_the_attention_and_refuse_to_change_words(joined: ExperimentData, joined_run: Path) -> None:
+    inspected = InspectedRun(joined_run, quick=True, quiet=True)
+    inspected.__dict__["inputs"] = joined
+    (figure,) = attention.figures(inspected)
+    assert "also depends on a vector of the whole text" in figure.caption
+    asked = replace(inspected, against=(inspected,), classes=(joined.corpus.classes[-1],))
+    asked.__dict__["inputs"] = joined
+    with pytest.raises(
+        NotApplicableError, match=r"vectors of whole texts \(blend\+sentence:letters\), so words cannot be left out"
+    ):
+        attention.importance(asked)
+    with pytest.raises(NotApplicableError, match="so words cannot be exchanged"):
+        robustness.figures(inspected)
+
+
+def swapped_letters(texts: list[str]) -> np.ndarray:
+    """Another sentence encoder."""
+    return letters([text.translate(SWAPPED) for text in texts])
 
 
 SWAPPED = str.maketrans("abcdefghijklmnopqrstuvwxyz", "zyxwvutsrqponmlkjihgfedcba")
@@ -328,3 +416,6 @@ def test_bge_small_in_a_run_reads_every_text_once(bge_small: Path, tmp_path: Pat
         json.loads(handful("evaluate", run, *options, choice))["accuracy"] for choice in ("--class-names", "--no-class-names")
     )
     assert named > bare > 0.5
+    quick = ("--epochs", 1, "--episodes", 10, "--validation-episodes", 10)
+    handful("train", *shared, *quick, "--preset", "our-sentence", "--out", tmp_path / "both", "--quiet")
+    assert json.loads(handful("evaluate", tmp_path / "both", *options))["accuracy"] > 0.5

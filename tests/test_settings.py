@@ -24,7 +24,7 @@ from handful.models.settings import AttentionSettings, MamlSettings, VectorSetti
 from handful.utils.settings import flat_settings, settings_from_dict, settings_from_flat, settings_to_dict, settings_to_flat
 
 RESULTS = Path(__file__).parent.parent / "results"
-NOT_OPTIONS = {"rarity", "classes", "outputs"}  # settings for Python alone
+NOT_OPTIONS = {"rarity", "classes", "outputs", "sentence_dim"}  # settings for Python alone
 
 
 # Flat and nested
@@ -99,7 +99,7 @@ def test_help_shows_choices_and_defaults() -> None:
         "source or background",
         "some of s, t, t-count, t-softmax, t-ridge, frequency, unevenness and reach",
         "[default: s,t]",
-        "mean, idf, sif, cnn, lstm, cls, attention or sentence. [default: attention]",
+        "mean, idf, sif, cnn, lstm, cls, attention, sentence or attention-sentence. [default: attention]",
         "--max-words INTEGER Number of words to keep of each text. [default: 500]",
         "--train-vectors Fine-tune",
     ):
@@ -136,7 +136,8 @@ def test_an_old_line_is_read_under_the_present_names(old_lines: list[dict]) -> N
     assert new["options"] == {**{k: v for k, v in old["options"].items() if k != "longest"}, "max_words": 48}
     assert new["settings"]["model"]["max_words"] == 48
     assert new["settings"]["model"]["maml"] == {"first_order": True, "inner_steps": 10, "inner_rate": 0.001, "hidden": 0}
-    assert new["settings"]["model"]["vectors"] == {"names": "contextual:minilm", "length": 1.0, "trained": False}
+    vectors = {"names": "contextual:minilm", "length": 1.0, "trained": False, "sentence_dim": 0}
+    assert new["settings"]["model"]["vectors"] == vectors
     assert new["settings"]["model"]["attention"]["word_frequencies"] == "source"
     assert new["accuracy"] == old["accuracy"]
     assert upgrade_result(new) == new

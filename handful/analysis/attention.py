@@ -17,6 +17,7 @@ from ..utils.functional import Floats, Ints, softmax
 from .figures import Figure
 from .inspected_run import InspectedRun, NotApplicableError
 from .shaded_texts import Shaded, ShadedTable, Weights
+from .weighting import check_attention, check_words_alone
 
 QUERIES = 10  # shown per episode
 S, T, OURS = "s(x), rare in general", "t(x), uneven over the classes", "generated attention"
@@ -26,6 +27,7 @@ BEGINNING = ["finnish", "unemployment"]  # of the text from jobs that the paper 
 MIDDLE_AGED = "fifty"  # the HuffPost class that the paper shows
 GRANDMOTHER = ["this", "gorgeous", "grandma"]  # the beginning of the paper's text from that class
 SHADES = "The darker a word, the larger its weight relative to the heaviest word of the same text."
+BOTH = " The decision also depends on a vector of the whole text, to which no word has a weight of its own."
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +99,6 @@ def _each_left_out(query: Texts) -> list[Texts]:
     ]
 
 
-def generating(inspected: InspectedRun) -> None:
-    """Raise a NotApplicableError if the run's model does not generate attention."""
-    kind = inspected.settings.model.representation
-    if kind != "attention":
-        raise NotApplicableError(
-            f"The representation {kind} generates no attention: give a run with --representation attention."
-        )
-
-
 def shown_episode(inspected: InspectedRun) -> Episode:
     """An episode of the requested classes, or the first one of the test classes."""
     if inspected.classes:
@@ -126,7 +119,7 @@ def shown_queries(inspected: InspectedRun, episode: Episode, number: int = QUERI
 
 def attention_table(inspected: InspectedRun, number: int = QUERIES) -> ShadedTable:
     """Queries of an episode, each shaded by s, by t and by attention."""
-    generating(inspected)
+    check_attention(inspected)
     episode = shown_episode(inspected)
     documents = shown_queries(inspected, episode, number)
     names = inspected.corpus.classes
@@ -156,7 +149,7 @@ def figures(inspected: InspectedRun) -> list[Figure]:
             "is shown three times: shaded by s(x), which is high for words that are rare in other texts; by t(x), which is "
             "high for words that occur in the examples of few classes; and by the attention that the model computes from "
             f"{' and '.join(inspected.settings.model.attention.signals)}, the weight of each word in the decision. {SHADES} "
-            "A word without a vector stays blank.",
+            "A word without a vector stays blank." + (BOTH if inspected.settings.model.vectors.sentence_encoder else ""),
             f"{len(table.rows)} texts, each with its words shaded by s, by t and by attention.",
             table.numbers(),
             table.draw,
@@ -170,7 +163,7 @@ def figures(inspected: InspectedRun) -> list[Figure]:
 
 def granularity(inspected: InspectedRun) -> list[Figure]:
     """The figure of a text from Reuters' class jobs, among close and among distant classes."""
-    generating(inspected)
+    check_attention(inspected)
     missing = {*FINE, *COARSE} - set(inspected.corpus.classes)
     if missing:
         raise NotApplicableError("Fine and coarse tasks need the classes of Reuters: give a run with --data reuters.")
@@ -226,6 +219,7 @@ def importance(inspected: InspectedRun) -> list[Figure]:
     names = _company(inspected, name)
     rows = []
     for run in (*inspected.against, inspected):
+        check_words_alone(run, "be left out")
         reader = EpisodeReading(run, run.episode_of(names, EpisodeSpec(len(names), 5, 25), document))
         seen = run.class_numbers([name])[0] in run.inputs.dataset.split.train
         label = f"{run.method}, class {'seen' if seen else 'not seen'} in training"

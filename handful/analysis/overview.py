@@ -12,10 +12,11 @@ import numpy as np
 from ..data.episodes import Episode, EpisodeSpec
 from ..errors import SettingError
 from ..utils.functional import entropy
-from .attention import EpisodeReading, generating
+from .attention import EpisodeReading
 from .figures import COLOURS, HEAVIEST, INK, Figure
 from .inspected_run import InspectedRun, NotApplicableError
 from .shaded_texts import sheet, text_width
+from .weighting import check_attention
 
 WAY = 3  # classes: as many as a reader can take in at once
 MOST_QUERY_WORDS = 8  # drawn
@@ -53,8 +54,9 @@ class Story:
 
 def figures(inspected: InspectedRun) -> list[Figure]:
     """The figure of an episode, its source pool and the model's data flow."""
-    generating(inspected)
-    if (inspected.settings.model.attention.signals, inspected.settings.model.head) != (("s", "t"), "ridge"):
+    check_attention(inspected)
+    model = inspected.settings.model
+    if (model.representation, model.attention.signals, model.head) != ("attention", ("s", "t"), "ridge"):
         raise NotApplicableError("The overview explains s, t and ridge regression: give a run of --preset our.")
     story = tell(inspected)
     columns = zip(story.words, story.s, story.t, story.attention, strict=True)

@@ -20,7 +20,7 @@ from ..utils.progress import track
 from ..utils.wording import counted
 from .figures import COLOURS, HATCHES, Figure, panels
 from .inspected_run import InspectedRun, NotApplicableError
-from .weighting import check_attention, data_title
+from .weighting import check_attention, check_words_alone, data_title
 
 COMPARED_ESTIMATORS = {
     "counts": SignatureSettings(estimator="count", measure="entropy"),
@@ -112,6 +112,7 @@ def estimator_changes(
 def figures(inspected: InspectedRun) -> list[Figure]:
     """The figure with bars for each estimator and for the run itself."""
     check_attention(inspected)
+    check_words_alone(inspected, "be exchanged")
     if inspected.settings.model.vectors.encoder:
         raise NotApplicableError(
             f"{inspected.name} has one vector per occurrence of a word, so words cannot be exchanged: give a run with a "

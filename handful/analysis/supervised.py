@@ -95,7 +95,8 @@ def few_shot_lines(inspected: InspectedRun, episodes: int) -> list[dict[str, Any
 
 
 def _comparable(inspected: InspectedRun, other: InspectedRun) -> bool:
-    return other.settings.data == inspected.settings.data and other.settings.model.representation == "attention"
+    first, second = inspected.settings, other.settings
+    return first.data == second.data and first.model.representation == second.model.representation
 
 
 def _trained_at(runs: Sequence[InspectedRun], shot: int) -> InspectedRun:

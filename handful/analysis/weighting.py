@@ -30,6 +30,15 @@ def check_attention(inspected: InspectedRun) -> None:
         )
 
 
+def check_words_alone(inspected: InspectedRun, what: str) -> None:
+    """Raise a NotApplicableError if words cannot be changed, because a sentence encoder has read the whole texts."""
+    if inspected.settings.model.vectors.sentence_encoder:
+        raise NotApplicableError(
+            f"{inspected.name} has vectors of whole texts ({inspected.vectors}), so words cannot {what}: give a run with only "
+            "vectors of words."
+        )
+
+
 def query_episode(inspected: InspectedRun, usual: Sequence[str] = ()) -> Episode:
     """A 5-way 5-shot task with 500 queries per class: of the requested classes, the usual ones, or else the first test task.
 

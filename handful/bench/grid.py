@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ..data.registry import known_datasets
+from ..embeddings.contextual import encoder_of
 from ..errors import SettingError
 from ..meta.experiment import OPEN_OPTIONS, POSITIONED, RunSettings, settings_from_options
 from ..meta.presets import ABOUT, AS_IN_PAPER, load_preset
+from ..models.settings import split_vectors
 from ..utils.files import read_json
 from ..utils.paths import resource
 from ..utils.settings import flat_settings, settings_from_dict, settings_to_dict
@@ -113,13 +115,15 @@ def without_folders(vectors: str) -> str:
 
 
 def vector_kind(vectors: str) -> str:
-    """The kind of vectors: contextual, sentence, or empty for tables.
+    """The kind of vectors: contextual, sentence, words+sentence for both of words and of whole texts, or empty for tables.
 
-    >>> vector_kind("sentence:bge-small"), vector_kind("wordllama+glove.npz:raw")
-    ('sentence', '')
+    >>> vector_kind("sentence:bge-small"), vector_kind("blend+sentence:bge-small"), vector_kind("wordllama+glove.npz:raw")
+    ('sentence', 'words+sentence', '')
     """
-    kind = vectors.partition(":")[0]
-    return kind if kind in ("contextual", "sentence") else ""
+    words, sentences = split_vectors(vectors)
+    if sentences:
+        return "words+sentence" if words else "sentence"
+    return "contextual" if encoder_of(vectors) else ""
 
 
 def cell_key(preset: str, test_episodes: int, settings: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ RENAMED = {"longest": "max_words", "pool": "word_frequencies"}  # old name: new 
 SECTIONS = ("episode", "model", "signature", "training")  # of settings before they were grouped by method
 # settings added later: they are part of a cell's name only if they differ from their defaults
 ADDED = (
-    *("curve_episodes", "rarity", "format", "text", "label", "delimiter", "encoding"),
+    *("curve_episodes", "rarity", "sentence_dim", "format", "text", "label", "delimiter", "encoding"),
     *("min_count", "parameter_free", "ridge_scale", "loss"),
     *("outputs", "pretraining_head", "finetuning_rate", "finetuning_steps"),
     *("representation_options", "head_options", *OPEN_OPTIONS),

@@ -43,6 +43,7 @@ class Texts:
     rows: Ints  # (words,)
     positions: Ints  # (words, entities): where a word is relative to each entity of its text; no column for plain texts
     pieces: Pieces | None = None  # of the word ids, if an encoder is trained
+    sentences: Floats | None = None  # (documents, dim): vectors of the whole texts, if they stand next to those of words
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -63,16 +64,17 @@ class Texts:
         lengths = self.lengths[documents]
         where = ragged_positions(self.offsets[documents], lengths)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        return replace(self, ids=self.ids[where], rows=self.rows[where], positions=self.positions[where], offsets=offsets)
+        words: dict[str, Any] = {name: getattr(self, name)[where] for name in ("ids", "rows", "positions")}
+        sentences = None if self.sentences is None else self.sentences[documents]
+        return replace(self, **words, offsets=offsets, sentences=sentences)
 
 
 def join_texts(parts: Sequence[Texts]) -> Texts:
     """The documents of several parts that share one table, concatenated."""
-    words: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "rows", "positions")
-    }
+    names = ["ids", "rows", "positions", *(["sentences"] if parts[0].sentences is not None else [])]
+    joined: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     lengths = np.concatenate([part.lengths for part in parts])
-    return replace(parts[0], **words, offsets=np.concatenate([[0], np.cumsum(lengths)]))
+    return replace(parts[0], **joined, offsets=np.concatenate([[0], np.cumsum(lengths)]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,7 +60,7 @@ from .vector_identity import (
 )
 
 IDENTITY, PLUGINS, VARIATION = "word_vectors", "plugins", "signal_variation"  # in the config, next to the settings
-POSITIONED = ("cnn", "attention")  # in the paper, these use the positions of words relative to head and tail of a relation
+POSITIONED = ("cnn", "attention", "attention-sentence")  # use a word's place relative to head and tail, as in the paper
 VARIATION_EPISODES = 10  # to measure how much signals vary
 NEARLY_CONSTANT = 0.01  # of the mean: a signal that varies less says nothing that a generator could learn from
 EPISODE_HELP = {
@@ -123,6 +123,7 @@ class ExperimentData:
     mark: Marking  # identifies the vectors of words
     names: Ints  # (classes,): the document with the words of each class's name, -1 if there is none
     tolerance: float = TOLERANCE  # for telling the vectors from others
+    mark_sentences: Marking | None = None  # identifies the vectors of whole texts, if they stand next to those of words
 
     def sampler(self, part: str, spec: EpisodeSpec, seed: int, training: SourcePool | None = None) -> EpisodeSampler:
         """Episodes from one part of the split; `training`, if given, replaces the statistics of the training examples."""
@@ -138,7 +139,15 @@ class ExperimentData:
 
     def identity(self, words: Sequence[str]) -> VectorIdentity:
         """The identity of the word vectors, judged by these words."""
-        return VectorIdentity(self.texts.table.shape[1], self.mark(words), self.tolerance)
+        sentences = None
+        if self.mark_sentences:
+            sentences = VectorIdentity(_sentence_dim(self.texts), self.mark_sentences(words), SENTENCE_TOLERANCE)
+        return VectorIdentity(self.texts.table.shape[1], self.mark(words), self.tolerance, sentences)
+
+
+def _sentence_dim(texts: Texts) -> int:
+    """Length of the vectors of whole texts next to those of words; 0 if there are none."""
+    return 0 if texts.sentences is None else texts.sentences.shape[1]
 
 
 def load_data(settings: RunSettings) -> Dataset:
@@ -151,12 +160,13 @@ def load_data(settings: RunSettings) -> Dataset:
 def load_experiment_data(settings: RunSettings, encode: Callable[[Sequence[str]], Floats] | None = None) -> ExperimentData:
     """The data and vectors of a run; `encode`, if given, replaces the tables and computes a vector for each word of a text.
 
-    With the representation `sentence` it computes a vector for each of several texts.
+    With the representations `sentence` and `attention-sentence` it replaces the encoder, and computes a vector for each of
+    several texts.
     """
     dataset = load_data(settings)
     words, names = name_documents(dataset.corpus.classes, settings.episode.class_names)
     frequent = dataset.corpus.frequent(settings.model.min_count)
-    corpus, texts, mark = _with_vectors(frequent.with_documents(words), settings.model, encode)
+    corpus, texts, mark, mark_sentences = _with_vectors(frequent.with_documents(words), settings.model, encode)
     names = np.where(names >= 0, len(dataset.corpus) + names, -1)
     names[texts.lengths[names] == 0] = -1  # no word of the name has a vector
     wanted = settings.model.attention.word_frequencies == "background"
@@ -167,25 +177,38 @@ def load_experiment_data(settings: RunSettings, encode: Callable[[Sequence[str]]
         background_pool(corpus.vocabulary) if wanted else None,
         mark,
         names,
-        SENTENCE_TOLERANCE if settings.model.vectors.sentence_encoder else TOLERANCE,
+        TOLERANCE if settings.model.vectors.words else SENTENCE_TOLERANCE,
+        mark_sentences,
     )
 
 
 def _with_vectors(
     corpus: Corpus, settings: ModelSettings, encode: Callable[[Sequence[str]], Floats] | None
+) -> tuple[Corpus, Texts, Marking, Marking | None]:
+    """A corpus with vectors of its words, of its whole texts, or of both; the last marking is for texts next to words."""
+    name = settings.vectors.sentence_encoder
+    if not name:
+        return *_with_word_vectors(corpus, settings, encode), None
+    encoder = _sentence_encoder(name, encode)
+    sentences = encoder.read(" ".join(corpus.words(document)) for document in range(len(corpus))).vectors
+    mark = mark_by_text(lambda words: encoder.read(words).vectors)
+    if not settings.vectors.words:
+        return corpus, corpus.sentence_texts(sentences), mark, None
+    known, texts, mark_words = _with_word_vectors(corpus, settings, None)
+    return known, replace(texts, sentences=sentences), mark_words, mark
+
+
+def _with_word_vectors(
+    corpus: Corpus, settings: ModelSettings, encode: Callable[[Sequence[str]], Floats] | None
 ) -> tuple[Corpus, Texts, Marking]:
     """A corpus with word vectors: one per distinct word or, with `contextual:ENCODER`, one per occurrence."""
     encoder = settings.vectors.encoder
-    if settings.vectors.sentence_encoder:
-        sentences = _sentence_encoder(settings.vectors.sentence_encoder, encode)
-        table = sentences.read(" ".join(corpus.words(document)) for document in range(len(corpus))).vectors
-        return corpus, corpus.sentence_texts(table), mark_by_text(lambda words: sentences.read(words).vectors)
     if encode:
         vectors = [encode(corpus.words(document)) for document in range(len(corpus))]
         return corpus, corpus.contextual_texts(np.concatenate(vectors).astype(np.float32)), mark_by_text(encode)
     if encoder:
         return corpus, _contextual(corpus, settings, encoder), mark_by_text(lambda words: encoder.encode([words])[0])
-    tables = load_vectors(settings.vectors.names, rescaled=settings.vectors.length > 0)
+    tables = load_vectors(settings.vectors.words, rescaled=settings.vectors.length > 0)
     length = np.float32(settings.vectors.length or 1)
     table = length * tables.lookup(corpus.vocabulary.words)
     known = corpus.keep_words((table != 0).any(axis=1))
@@ -255,13 +278,13 @@ def train_run(
 
 
 def _suited(settings: ModelSettings, inputs: ExperimentData) -> ModelSettings:
-    """The settings with what depends on the data: its classes, and whether texts have a head and a tail."""
+    """The settings with what depends on the data: its classes, the length of vectors of whole texts, and head and tail."""
     if settings.head == "finetune":
         classes, outputs = len(inputs.corpus.classes), tuple(inputs.dataset.split.train)
         settings = replace(settings, finetune=replace(settings.finetune, classes=classes, outputs=outputs))
     if settings.positions is None:
         settings = replace(settings, positions=settings.representation in POSITIONED and inputs.corpus.positions.shape[1] > 0)
-    return settings
+    return replace(settings, vectors=replace(settings.vectors, sentence_dim=_sentence_dim(inputs.texts)))
 
 
 def signal_variation(model: FewShotModel, texts: Texts, sampler: EpisodeSampler) -> dict[str, float]:

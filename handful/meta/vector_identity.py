@@ -25,19 +25,24 @@ Marking = Callable[[Sequence[str]], Marks]  # marks some of the words, from thei
 
 @dataclass(frozen=True)
 class VectorIdentity:
-    """The length of a run's word vectors, and the marks that identify them."""
+    """The length of a run's word vectors, and the marks that identify them; `sentences` is the same for whole texts."""
 
     dim: int
     marks: Marks
     tolerance: float = TOLERANCE
+    sentences: VectorIdentity | None = None  # if vectors of whole texts stand next to those of words
 
     @classmethod
     def from_json(cls, value: Any) -> VectorIdentity:
         """Read from a config file; raises KeyError, TypeError or ValueError if it is damaged."""
-        return cls(int(value["dim"]), {str(word): float(mark) for word, mark in dict(value["marks"]).items()})
+        marks = {str(word): float(mark) for word, mark in dict(value["marks"]).items()}
+        sentences = cls.from_json(value["sentences"]) if value.get("sentences") else None
+        return cls(int(value["dim"]), marks, sentences=sentences)
 
     def agrees(self, other: VectorIdentity) -> bool:
         """Whether the vectors have the same length, and the words marked in both have the same marks."""
+        if self.sentences and not (other.sentences and self.sentences.agrees(other.sentences)):
+            return False
         shared = [word for word in self.marks if word in other.marks]
         first, second = (np.array([identity.marks[word] for word in shared]) for identity in (self, other))
         tolerance = max(self.tolerance, other.tolerance)

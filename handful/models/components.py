@@ -24,6 +24,7 @@ REPRESENTATIONS = Components(
         "cls": "handful.models.representations:FirstToken",
         "attention": "handful.models.representations:Attention",
         "sentence": "handful.models.representations:Sentence",
+        "attention-sentence": "handful.models.representations:AttentionSentence",
     },
 )
 HEADS = Components(

@@ -22,6 +22,7 @@ from ..utils.functional import (
     squash,
     unit_length,
 )
+from ..utils.settings import option
 from .attention import Parameters, drop_out
 from .representations import Noise
 from .settings import ModelSettings
@@ -169,8 +170,8 @@ class RefinedRidge(UnitRidge):
     classes it misclassifies even its own examples. The refined weights stay near the scaled ridge weights and correct this.
     """
 
-    anchor: float = 3.0  # the starting point, to which the weights are pulled back, is this times the ridge weights
-    pull: float = 0.2  # how strongly
+    anchor: float = option(3.0, "Where the weights start, as a factor of the ridge weights.", at_least=0)
+    pull: float = option(0.2, "How strongly the weights are pulled back to where they start.", above=0)
     steps: int = 25
 
     def weights(self, centred: Array, targets: Array, shares: Array = 1.0) -> Array:

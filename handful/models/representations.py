@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ..utils.functional import (
     segment_softmax,
     segment_sum,
     segments,
+    unit_length,
     weighted_bag,
 )
 from ..utils.settings import option
@@ -32,6 +33,7 @@ from .settings import ModelSettings
 from .signatures import rarity
 
 Noise = np.random.Generator | None  # turns on dropout
+SENTENCE_SHARE = 0.85  # of a joined vector's squared length; chosen on the validation tasks of docs/log.md
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +185,7 @@ class Attention(WeightedBag):
     rarity: float = 0.0
 
     @classmethod
-    def from_settings(cls, settings: ModelSettings) -> Attention:
+    def from_settings(cls, settings: ModelSettings) -> Self:
         own = settings.attention
         generator = AttentionGenerator(own.signals, own.network, own.embeddings, _position_numbers(settings))
         return cls(generator, own.rarity)
@@ -389,6 +391,36 @@ class Sentence:
         present = texts.lengths > 0
         vectors[present] = texts.table[texts.rows[texts.offsets[:-1][present]]]  # every word has the vector of its text
         return as_like(vectors, batch.signals)
+
+
+@dataclass(frozen=True)
+class AttentionSentence(Attention):
+    """OUR next to SENTENCE: word vectors weighted by attention, joined with the vector of a frozen sentence encoder.
+
+    Each knows what the other does not. The attention generator is learned over many tasks, and nothing of the encoder is. The
+    classifier does the same for `encoder="words+NAME"`, with the packaged generator.
+    """
+
+    sentence_dim: int = 0
+
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Self:
+        return replace(super().from_settings(settings), sentence_dim=settings.vectors.sentence_dim)
+
+    def width(self, dim: int) -> int:
+        return dim + self.sentence_dim
+
+    def __call__(self, parameters: Parameters, batch: Batch, noise: Noise = None) -> Array:
+        words, sentences = super().__call__(parameters, batch, noise), batch.texts.sentences
+        if sentences is None:
+            raise DataError("The representation attention-sentence needs texts with --vectors TABLES+sentence:ENCODER.")
+        return joined_vectors(words, as_like(sentences, words))
+
+
+def joined_vectors(words: Array, sentences: Array) -> Array:
+    """Vectors of the words and of the whole texts, side by side: each at unit length, then scaled to its share."""
+    parts = unit_length(words) * (1 - SENTENCE_SHARE) ** 0.5, unit_length(sentences) * SENTENCE_SHARE**0.5
+    return array_namespace(words, sentences).concat(parts, axis=-1)  # (documents, dim of words + dim of sentences)
 
 
 def distinct_words(texts: Texts, tasks: int = 0) -> tuple[Ints, Ints]:

@@ -22,7 +22,7 @@ class VectorSettings:
     names: str = option(
         "wordllama",
         "Word vectors: tables joined by + (wordllama, minilm, blend, paths), each :raw, :unit or :centred; or "
-        "contextual:ENCODER; or sentence:ENCODER, one vector per text.",
+        "contextual:ENCODER; or sentence:ENCODER, one vector per text; or both, as in blend+sentence:ENCODER.",
         name="vectors",
     )
     length: float = option(
@@ -33,20 +33,35 @@ class VectorSettings:
     trained: bool = option(
         False, "Fine-tune the vectors of the training words, or the encoder that computes them.", name="train_vectors"
     )
+    sentence_dim: int = 0  # length of the vectors of whole texts that stand next to those of words; set by a run
 
     def __post_init__(self) -> None:
         check_settings(self)
 
     @property
     def encoder(self) -> Encoder | None:
-        """The encoder that computes them; None for tables."""
-        return encoder_of(self.names)
+        """The encoder that computes those of words; None for tables."""
+        return encoder_of(self.words)
+
+    @property
+    def words(self) -> str:
+        """The names of the vectors of words; empty if there are only vectors of whole texts."""
+        return split_vectors(self.names)[0]
 
     @property
     def sentence_encoder(self) -> str:
         """The name or folder of the sentence encoder that computes one vector per text; empty for vectors of words."""
-        kind, _, name = self.names.partition(":")
-        return name if kind == "sentence" else ""
+        return split_vectors(self.names)[1]
+
+
+def split_vectors(names: str) -> tuple[str, str]:
+    """The names of the vectors of words, and the sentence encoder of the vectors of whole texts; one may be empty.
+
+    >>> split_vectors("blend+sentence:bge-small"), split_vectors("sentence:bge-small"), split_vectors("blend")
+    (('blend', 'bge-small'), ('', 'bge-small'), ('blend', ''))
+    """
+    words, _, encoder = f"+{names}".partition("+sentence:")
+    return (words[1:], encoder) if encoder else (names, "")
 
 
 @dataclass(frozen=True)
@@ -175,12 +190,18 @@ class ModelSettings:
                 "The representation cls always trains an encoder: name it with --vectors contextual:ENCODER, "
                 "without --train-vectors."
             )
-        if (self.representation == "sentence") != bool(self.vectors.sentence_encoder) or (
-            self.vectors.sentence_encoder and self.vectors.trained
-        ):
+        self._check_sentences()
+
+    def _check_sentences(self) -> None:
+        """Raise a SettingError unless vectors of whole texts are where the representation needs them."""
+        whole = bool(self.vectors.sentence_encoder)
+        next_to_words = whole and bool(self.vectors.words)
+        needed = {"sentence": (True, False), "attention-sentence": (True, True)}.get(self.representation, (False, False))
+        if (whole, next_to_words) != needed or (whole and self.vectors.trained):
             raise SettingError(
-                "The representation sentence and vectors of whole texts go together, and are not trained: give "
-                "--representation sentence and --vectors sentence:ENCODER, without --train-vectors."
+                "Vectors of whole texts go with two representations and are not trained: give --representation sentence and "
+                "--vectors sentence:ENCODER, or --representation attention-sentence and --vectors TABLES+sentence:ENCODER, "
+                "without --train-vectors."
             )
 
     @property

@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..embeddings.words import TokenizedTexts
-from ..utils.functional import Floats, Ints, unit_length
+from ..utils.functional import Floats, Ints
 from .heads import CentredScorer, ReadyHead
+from .representations import joined_vectors
 from .sentence_encoder import BATCH_TEXTS, EncodedTexts, SentenceEncoder, effects_of_words
 from .text_encoders import AttentionBag, FittedAttentionBag, WordPart
-
-SENTENCE_SHARE = 0.85  # of a vector's squared length; chosen on the validation tasks of docs/log.md
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +83,8 @@ class FittedSideBySide:
                 yield JoinedTexts(self.words.encoder.read(part), encoded)
 
     def vectors(self, documents: JoinedTexts) -> Floats:
-        words = unit_length(self.words.vectors(documents.words)) * (1 - SENTENCE_SHARE) ** 0.5
-        sentences = unit_length(self.sentences.vectors(documents.sentences)) * SENTENCE_SHARE**0.5
-        return np.concatenate([words, sentences], axis=1, dtype=np.float32)  # (documents, dim)
+        joined = joined_vectors(self.words.vectors(documents.words), self.sentences.vectors(documents.sentences))
+        return np.asarray(joined, np.float32)  # (documents, dim)
 
     def word_parts(self, text: str, scorer: CentredScorer) -> list[WordPart]:
         return effects_of_words(text, scorer, self._encode)

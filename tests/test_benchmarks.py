@@ -75,7 +75,7 @@ def test_a_setting_gives_label_words_as_examples_to_other_classifiers() -> None:
 
 def test_lines_of_an_earlier_version_are_read() -> None:
     found = read_results(ROOT / "results" / "peers.jsonl")
-    assert {one.setting for one in found if one.peer == "handful"} == {EXAMPLES}
+    assert {one.setting for one in found if one.peer == "handful 0.1.0"} == {EXAMPLES}
 
 
 def test_tables_pair_draws_and_show_peers_without_unlabelled_texts() -> None:

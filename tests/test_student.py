@@ -20,7 +20,17 @@ pytest.importorskip("onnx", reason="the extra make-encoder is not installed")
 pytest.importorskip("transformers", reason="the extra make-encoder is not installed")
 
 from handful.making import student as making  # noqa: E402
-from handful.making.student import Student, StudentTraining, best_layers, centred, encode, teacher_vectors, train  # noqa: E402
+from handful.making.student import (  # noqa: E402
+    Student,
+    StudentTraining,
+    best_layers,
+    centred,
+    encode,
+    narrow,
+    teacher_vectors,
+    train,
+    widen,
+)
 from handful.making.student_export import export  # noqa: E402
 
 TEXTS = [
@@ -104,7 +114,20 @@ def test_layers_are_left_out_that_matter_least(bge_small: Path) -> None:
     assert len(kept) == 10
     assert near > far
     with pytest.raises(DataError, match="give some of 0 to 11"):
-        student.keep([12])
+        Student(bge_small, [12])
+
+
+def test_units_that_are_left_out_are_made_up_for(bge_small: Path) -> None:
+    student = Student(bge_small, [0, 5, 11])
+    before = encode(student, TEXTS)
+    lost = narrow(student, [1536, 400, 200], TEXTS)
+    assert lost[0] < lost[1] < 0.5
+    assert [layer.intermediate.dense.out_features for layer in student.layers] == [1536, 400, 200]
+    assert (encode(student, TEXTS) * before).sum(axis=1).min() > 0.95
+    other = Student(bge_small, [0, 5, 11])
+    widen(other, [1536, 400, 200])
+    other.load_state_dict(student.state_dict())
+    np.testing.assert_array_equal(encode(other, TEXTS), encode(student, TEXTS))
 
 
 def test_a_student_learns_is_resumed_and_exported(bge_small: Path, tmp_path: Path) -> None:

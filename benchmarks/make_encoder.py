@@ -3,12 +3,12 @@
 python benchmarks/make_encoder.py texts train export compare --work FOLDER    (extras make-encoder and peers; hours)
 
 texts    collect unlabelled texts: training classes of the corpora in HANDFUL_DATA, and WordNet (Debian's wordnet-base)
-train    encode them with bge-small, choose some of its layers, then train these; an interrupted run is resumed, also with
-         other --steps
+train    encode them with bge-small and with MiniLM, then train the student; an interrupted run is resumed, also with other
+         --steps
 export   write model.onnx and tokenizer.json
 compare  measure the exported student, MiniLM and bge-small: accuracy on validation tasks, and speed
 
-The learning curve on validation tasks is in FOLDER/curve.jsonl: accuracy in percent with logistic regression on classes
+The learning curve on validation tasks is in FOLDER/LAYERS/curve.jsonl: accuracy in percent with logistic regression on classes
 of which the student has seen no text.
 """
 
@@ -34,20 +34,20 @@ from _tables import lines_of
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from handful.embeddings.encoders import BGE_SMALL
 from handful.embeddings.onnx_encoder import OnnxEncoder
 from handful.embeddings.vector_cache import Encoder
 from handful.making.student import (
     CHECKPOINT,
-    Student,
     StudentTraining,
-    best_layers,
-    centred,
     encode,
+    joint_targets,
     load_student,
-    narrow,
+    new_student,
+    side_by_side,
+    start_from,
     teacher_vectors,
     train,
-    widen,
 )
 from handful.making.student_export import export
 from handful.making.student_texts import (
@@ -61,12 +61,11 @@ from handful.making.student_texts import (
     some,
     usages,
 )
-from handful.utils.files import write_json
-from handful.utils.functional import Floats
+from handful.utils.files import atomic_writer, write_json
+from handful.utils.functional import Floats, unit_length
 
-TEXTS, LAYERS = "texts.json", "layers.json"
-CHOOSING, NARROWING = 320, 1536  # texts that layers are chosen by, and units
-WIDTHS = (384, 512, 640, 512, 768, 832, 1344, 1344, 576)  # units of each layer's feed-forward part, of the teacher's 1,536
+SOURCE = "minilm"  # whose layers the student starts with
+TEXTS = "texts.json"
 CORPORA = ("huffpost", "amazon", "20newsgroups", "fewrel", "reuters", "requests", "demo")
 VALIDATION = ("huffpost:val", "fewrel:val", "requests:val")
 PER_CLASS = 40  # texts of a validation class
@@ -206,36 +205,37 @@ def _rates(encoders: Mapping[str, Encoder], rounds: int = 4) -> dict[str, float]
 def train_student(work: Path, arguments: argparse.Namespace) -> None:
     """Train, or go on training."""
     texts = json.loads((work / TEXTS).read_text())[: arguments.texts]
-    teacher = bge_small()
-    taught = teacher_vectors(teacher, texts, work / "teacher")
-    if not (work / LAYERS).exists():
-        some = slice(0, CHOOSING)
-        write_json(work / LAYERS, best_layers(teacher.folder, texts[some], centred(taught)[some], len(WIDTHS)))
-    if not (work / "peers.json").exists():
-        peers = {"teacher": teacher, "minilm": MiniLM()}
-        write_json(work / "peers.json", {name: validate(unit_vectors(peer)) for name, peer in peers.items()})
-    training = StudentTraining(arguments.steps, rate=arguments.rate, half=arguments.half)
-    student = _layers_of_teacher(work)
-    if (work / CHECKPOINT).exists():
-        widen(student, WIDTHS)
-    else:
-        lost = narrow(student, WIDTHS, texts[:NARROWING])
-        print("lost of each layer's feed-forward part:", ", ".join(f"{share:.1%}" for share in lost))
-    train(student, texts, taught, training, work, validate, arguments.every)
+    peers: dict[str, Encoder] = {"teacher": bge_small(), "minilm": MiniLM()}
+    theirs, own = (teacher_vectors(peer, texts, work / name) for name, peer in peers.items())
+    targets = _targets(theirs, own, work / "directions.npy")
+    training = StudentTraining(arguments.layers, arguments.steps, half=arguments.half)
+    folder = work / str(arguments.layers)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "peers.json").exists():
+        write_json(folder / "peers.json", {name: validate(unit_vectors(peer)) for name, peer in peers.items()})
+    student = new_student(SOURCE, targets.shape[1], training.layers)
+    if arguments.start:
+        start_from(arguments.start, student)
+    train(student, SOURCE, texts, targets, training, folder, validate, arguments.every)
 
 
-def _layers_of_teacher(work: Path) -> Student:
-    return Student(bge_small().folder, json.loads((work / LAYERS).read_text()))
+def _targets(theirs: Floats, own: Floats, path: Path) -> Floats:
+    """The targets, with the same directions each time a run is resumed."""
+    if path.exists():
+        return unit_length(side_by_side(theirs, own) @ np.load(path))
+    targets, directions = joint_targets(theirs, own, BGE_SMALL.dim)
+    with atomic_writer(path) as stream:
+        np.save(stream, directions, allow_pickle=False)
+    return targets
 
 
-def export_student(work: Path, out: Path) -> None:
+def export_student(work: Path, layers: int, out: Path) -> None:
     """Write the files of the trained student, and the cosine of its vectors before and after."""
-    student = _layers_of_teacher(work)
-    widen(student, WIDTHS)
-    load_student(work / CHECKPOINT, student)
-    export(student, out)
+    student = new_student(SOURCE, BGE_SMALL.dim, layers)
+    load_student(work / str(layers) / CHECKPOINT, student)
+    export(student, SOURCE, out)
     texts = [text for data in VALIDATION for text in validation_material(data).texts[:200]]
-    alike = (encode(student, texts) * OnnxEncoder(out, "").encode(texts)).sum(axis=1)
+    alike = (encode(student, SOURCE, texts) * OnnxEncoder(out, "").encode(texts)).sum(axis=1)
     for path in sorted(out.iterdir()):
         print(f"{path.name}: {path.stat().st_size:,} bytes, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
     print(f"cosine of 8 bits and single precision: mean {alike.mean():.4f}, least {alike.min():.4f}")
@@ -248,8 +248,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="Folder of texts, vectors and checkpoints.")
     parser.add_argument("--out", type=Path, help="Folder of the exported files. Default: FOLDER/encoder.")
     parser.add_argument("--texts", type=int, default=None, help="Use only the first texts.")
+    parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--steps", type=int, default=StudentTraining.steps)
-    parser.add_argument("--rate", type=float, default=StudentTraining.rate, help="The highest learning rate.")
+    parser.add_argument("--start", type=Path, help="Checkpoint of another run whose layers to start with, instead of MiniLM's.")
     parser.add_argument("--half", action="store_true", help="Train in bfloat16.")
     parser.add_argument("--every", type=float, default=600.0, help="Seconds between checkpoints.")
     arguments = parser.parse_args()
@@ -260,7 +261,7 @@ def main() -> None:
         train_student(arguments.work, arguments)
     out = arguments.out or arguments.work / "encoder"
     if "export" in arguments.what:
-        export_student(arguments.work, out)
+        export_student(arguments.work, arguments.layers, out)
     if "compare" in arguments.what:
         with threadpool_limits(1):
             print("\n".join(compare(out)))

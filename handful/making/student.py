@@ -1,8 +1,9 @@
-"""A sentence encoder of our own: a student with half of a teacher's weights that learns to give texts the teacher's vectors.
+"""A sentence encoder of our own: a small student that learns to give texts the vectors of a larger teacher.
 
 Hinton, Vinyals & Dean 2015, "Distilling the Knowledge in a Neural Network"; Reimers & Gurevych 2020, "Making Monolingual
-Sentence Embeddings Multilingual using Knowledge Distillation". The student is trained on unlabelled texts: each vector, and the
-similarities of the texts in a batch, should be those of the teacher.
+Sentence Embeddings Multilingual using Knowledge Distillation". The student has the layers of MiniLM and one linear map. It is
+trained on unlabelled texts: each vector, and the similarities of the texts in a batch, should be those of the teacher and of
+MiniLM side by side. Trained towards the teacher alone, a student forgets what MiniLM knows about requests.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch.nn import functional
 
-from ..embeddings.onnx_encoder import TOKENIZER
+from ..embeddings.contextual import Encoder as Reader
 from ..embeddings.vector_cache import Encoder
 from ..errors import DataError
 from ..utils.files import atomic_writer, write_atomic
 from ..utils.functional import Floats, Ints, unit_length
-from .teacher import read_teacher
 
 BLOCK = 8192  # texts whose teacher vectors are saved together
 LONGEST = 96  # pieces of a text, including special ones
 PIECES = 2048  # of a batch at most, including padding
 SHARPNESS = 10.0  # of the similarities inside a batch
 SIMILARITIES = 0.5  # weight of their loss
-UNITS_PENALTY = 1e-3  # of least squares over units, times their mean square
+TEACHER_SHARE = 0.7  # of the squared length of targets; the rest is that of the encoder whose layers the student has
+MAP_PENALTY = 1e-3  # of the least-squares map, times the mean squared length
+MAPPED = 12_000  # texts that it is fitted to
 CHECKPOINT, CURVE = "checkpoint.safetensors", "curve.jsonl"
 OPTIMIZER = "optimizer."  # begins the names of its moments
 Encode = Callable[[Sequence[str]], Floats]
@@ -41,18 +43,20 @@ Evaluate = Callable[[Encode], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class StudentTraining:
-    """The settings of a training run; the rate falls linearly to zero in the last part of the steps."""
+    """The settings of a training run; the rates fall linearly to zero in the last part of the steps."""
 
+    layers: int = 6
     steps: int = 4000
     batch: int = 64  # texts
     rate: float = 1e-4
+    map_rate: float = 3e-4
     warm_up: int = 200  # steps
     falling: float = 0.6  # share of the steps
     half: bool = False  # compute in bfloat16, which is faster on some processors
     seed: int = 0
 
     def factor(self, step: int) -> float:
-        """The share of the full rate at a step."""
+        """The share of the full rates at a step."""
         return min(1.0, (step + 1) / self.warm_up, (self.steps - step) / max(1.0, self.falling * self.steps))
 
 
@@ -79,106 +83,61 @@ def centred(vectors: Floats) -> Floats:
     return unit_length(exact - exact.mean(axis=0))  # type: ignore[no-any-return]
 
 
+def joint_targets(teacher: Floats, own: Floats, dim: int) -> tuple[Floats, Floats]:
+    """What a student should give for texts, (texts, dim), and the directions that make it, (dim of both, dim).
+
+    These are the principal directions of the teacher's vectors next to those of the encoder whose layers the student has.
+    """
+    both = side_by_side(teacher, own)
+    _, directions = np.linalg.eigh(both.T @ both)  # ascending
+    return unit_length(both @ directions[:, -dim:]), directions[:, -dim:]
+
+
+def side_by_side(teacher: Floats, own: Floats) -> Floats:
+    """Both vectors of each text without the means, each scaled to its share: (texts, dim of both)."""
+    return np.concatenate([TEACHER_SHARE**0.5 * centred(teacher), (1 - TEACHER_SHARE) ** 0.5 * centred(own)], axis=1)
+
+
 # The student
 
 
 class Student(torch.nn.Module):
-    """Some layers of the teacher, and its table of pieces; the vector of a text is that of its first piece."""
+    """The first layers of an encoder, the mean of the pieces, and a linear map: a unit vector for each text."""
 
-    def __init__(self, teacher: Path, layers: Sequence[int] | None = None) -> None:
+    def __init__(self, transformer: Any, dim: int) -> None:
         super().__init__()
-        self.folder = teacher
-        self.transformer = read_teacher(teacher)
-        every = tuple(self.transformer.encoder.layer)
-        if layers is not None and not (layers and set(layers) <= set(range(len(every)))):
-            raise DataError(f"A student cannot have the layers {list(layers)}: give some of 0 to {len(every) - 1}.")
-        self.keep([every[i] for i in layers] if layers is not None else every)
-        self.transformer.embeddings.requires_grad_(False)  # words that no text has keep the place that the teacher gave them
-
-    @property
-    def layers(self) -> tuple[Any, ...]:
-        """Its layers."""
-        return tuple(self.transformer.encoder.layer)
-
-    def keep(self, layers: Sequence[Any]) -> None:
-        """Use only these layers."""
-        self.transformer.encoder.layer = torch.nn.ModuleList(layers)
-        self.transformer.config.num_hidden_layers = len(layers)
-
-    @property
-    def dim(self) -> int:
-        """Length of a vector."""
-        return int(self.transformer.config.hidden_size)
+        self.transformer = transformer
+        self.map = torch.nn.Linear(transformer.config.hidden_size, dim)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """The unit vectors of texts: (texts, dim)."""
+        """The vectors of texts: (texts, dim)."""
+        return functional.normalize(self.map(self.means(input_ids, attention_mask)), dim=-1)
+
+    def means(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """The mean of each text's pieces in the last layer: (texts, hidden)."""
         states = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        return functional.normalize(states[:, 0], dim=-1)
+        shares = attention_mask[:, :, None].to(states.dtype)
+        return (states * shares).sum(dim=1) / shares.sum(dim=1)  # type: ignore[no-any-return]
 
 
-def best_layers(teacher: Path, texts: Sequence[str], targets: Floats, count: int) -> list[int]:
-    """The layers to keep: again and again, leave out the one without which the vectors stay nearest to the targets."""
-    student = Student(teacher)
-    every = student.layers
-    kept = list(range(len(every)))
-    while len(kept) > count:
-        found = []
-        for left_out in kept:
-            rest = [layer for layer in kept if layer != left_out]
-            student.keep([every[i] for i in rest])
-            found.append((float((centred(encode(student, texts)) * targets).sum(axis=1).mean()), rest))
-        kept = max(found)[1]
-    return kept
+def new_student(source: str, dim: int, layers: int) -> Student:
+    """A student with some of the source's layers, spread evenly; its map is not yet fitted."""
+    from transformers import AutoModel
+    from transformers.utils import logging
 
-
-def widen(student: Student, widths: Sequence[int]) -> None:
-    """Give the feed-forward part of each layer this many units, with weights still to be set."""
-    for layer, width in zip(student.layers, widths, strict=True):
-        layer.intermediate.dense = torch.nn.Linear(student.dim, width)
-        layer.output.dense = torch.nn.Linear(width, student.dim)
-
-
-def narrow(student: Student, widths: Sequence[int], texts: Sequence[str]) -> list[float]:
-    """Keep only this many units in the feed-forward part of each layer, and return which share of its output is lost.
-
-    The units whose output varies most are kept. Least squares over the pieces of the texts then make up for the others.
-    """
-    pieces, every, lost = to_pieces(student.folder, texts), student.layers, []
-    for number, width in enumerate(widths):
-        student.keep(every[: number + 1])
-        lost.append(_narrow(every[number], width, _activations(student, pieces)))
-    return lost
-
-
-def _activations(student: Student, pieces: Pieces) -> torch.Tensor:
-    """The units of the last layer for all pieces: (pieces, units)."""
-    found: list[torch.Tensor] = []
-    hook = student.layers[-1].intermediate.register_forward_hook(lambda *parts: found.append(parts[-1]))
-    with torch.inference_mode():
-        for chosen in batches(pieces.lengths, 64):
-            ids, mask = pieces.padded(chosen)
-            student(ids, mask)
-            found[-1] = found[-1][mask.bool()]
-    hook.remove()
-    return torch.cat(found).double()
-
-
-def _narrow(layer: Any, width: int, units: torch.Tensor) -> float:
-    inner, outer = layer.intermediate.dense, layer.output.dense
-    weights = outer.weight.detach().double().T  # (units, hidden)
-    kept = (units.var(dim=0) * weights.square().sum(dim=1)).argsort(descending=True)[:width].sort().values
-    given, wanted = torch.cat([units[:, kept], torch.ones_like(units[:, :1])], dim=1), units @ weights
-    gram = given.T @ given
-    gram += UNITS_PENALTY * gram.diagonal().mean() * torch.eye(len(gram), dtype=gram.dtype)
-    fitted = torch.linalg.solve(gram, given.T @ wanted)  # (width + 1, hidden)
-    with torch.no_grad():
-        smaller, larger = torch.nn.Linear(inner.in_features, width), torch.nn.Linear(width, outer.out_features)
-        smaller.weight.copy_(inner.weight[kept])
-        smaller.bias.copy_(inner.bias[kept])
-        larger.weight.copy_(fitted[:-1].T)
-        larger.bias.copy_(outer.bias + fitted[-1])
-    layer.intermediate.dense, layer.output.dense = smaller, larger
-    return float((given @ fitted - wanted).square().sum() / (wanted - wanted.mean(dim=0)).square().sum())
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformer = AutoModel.from_pretrained(Reader(source).folder)
+    transformer.pooler = None
+    every = transformer.encoder.layer
+    if not 1 <= layers <= len(every):
+        raise DataError(f"A student of {layers} layers cannot be made from {len(every)}: give at most {len(every)}.")
+    kept = np.linspace(0, len(every) - 1, layers).round().astype(int)
+    transformer.encoder.layer = torch.nn.ModuleList([every[i] for i in kept])
+    transformer.config.num_hidden_layers = layers
+    for module in transformer.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0  # targets are exact: there is nothing to guard against
+    return Student(transformer, dim)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,20 +162,20 @@ class Pieces:
         return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
 
 
-def to_pieces(teacher: Path, texts: Sequence[str]) -> Pieces:
-    """Texts as the teacher's tokenizer reads them."""
+def to_pieces(source: str, texts: Sequence[str]) -> Pieces:
+    """Texts as the source's tokenizer reads them."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(teacher / TOKENIZER))
+    tokenizer = Tokenizer.from_file(f"{Reader(source).folder}/tokenizer.json")
     tokenizer.no_padding()
     tokenizer.enable_truncation(LONGEST)
     return Pieces([np.array(found.ids, np.int64) for found in tokenizer.encode_batch_fast(list(texts))])
 
 
-def encode(student: Student, texts: Sequence[str]) -> Floats:
+def encode(student: Student, source: str, texts: Sequence[str]) -> Floats:
     """The student's vectors of texts: (texts, dim)."""
-    pieces = to_pieces(student.folder, texts)
-    found = np.zeros((len(texts), student.dim), np.float32)
+    pieces = to_pieces(source, texts)
+    found = np.zeros((len(texts), student.map.out_features), np.float32)
     with torch.inference_mode():
         for chosen in batches(pieces.lengths, 64):
             found[chosen] = student(*pieces.padded(chosen)).numpy()
@@ -237,6 +196,23 @@ def batches(lengths: Ints, most: int, rng: np.random.Generator | None = None) ->
     return [found[i] for i in rng.permutation(len(found))] if rng else found
 
 
+def fit_map(student: Student, pieces: Pieces, targets: Floats) -> None:
+    """Set the map to the least-squares map from the untrained student's means to the targets."""
+    means = np.zeros((len(targets), student.map.in_features), np.float64)
+    with torch.inference_mode():
+        for chosen in batches(pieces.lengths, 64):
+            means[chosen] = student.means(*pieces.padded(chosen)).numpy()
+    centre = means.mean(axis=0)
+    inside = means - centre
+    gram = inside.T @ inside
+    gram += MAP_PENALTY * np.trace(gram) / len(gram) * np.eye(len(gram))
+    weights = np.linalg.solve(gram, inside.T @ (targets - targets.mean(axis=0)))
+    offset = targets.mean(axis=0) - centre @ weights
+    with torch.no_grad():
+        student.map.weight.copy_(torch.from_numpy(weights.T))
+        student.map.bias.copy_(torch.from_numpy(offset))
+
+
 # Training
 
 
@@ -251,35 +227,40 @@ def distillation_loss(vectors: torch.Tensor, targets: torch.Tensor) -> torch.Ten
 
 def train(
     student: Student,
+    source: str,
     texts: Sequence[str],
-    taught: Floats,
+    targets: Floats,
     training: StudentTraining,
     folder: Path,
     evaluate: Evaluate | None = None,
     every: float = 600.0,
 ) -> Student:
-    """Train a student on the vectors that its teacher gives texts.
-
-    A checkpoint and a line of the learning curve are written to `folder` at intervals of `every` seconds.
-    """
+    """Train a student, with a checkpoint and a line of the learning curve in `folder` at intervals of `every` seconds."""
     folder.mkdir(parents=True, exist_ok=True)
-    pieces, targets = to_pieces(student.folder, texts), centred(taught)
-    mean = torch.from_numpy(taught.astype(np.float32).mean(axis=0))
-    learned = [parameter for parameter in student.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(learned, lr=training.rate)
+    pieces = to_pieces(source, texts)
+    mapped = {id(parameter) for parameter in student.map.parameters()}
+    groups = [
+        {"params": [p for p in student.parameters() if id(p) not in mapped], "full": training.rate},
+        {"params": list(student.map.parameters()), "full": training.map_rate},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=training.rate)
     step, seen, seconds = _resume(folder / CHECKPOINT, student, optimizer)
-    meter = _Meter(folder, student, optimizer, evaluate, training, seconds)
+    if step == 0 and not (folder / CHECKPOINT).exists():
+        some = slice(0, MAPPED)
+        fit_map(student, Pieces(pieces.rows[some]), targets[some])
+    meter = _Meter(folder, student, optimizer, source, evaluate, training, seconds)
     if step == 0:
         meter.write(0, 0, None)
     losses: list[float] = []
     for chosen in _from(step, pieces.lengths, training):
-        optimizer.param_groups[0]["lr"] = training.rate * training.factor(step)
+        for group in optimizer.param_groups:
+            group["lr"] = group["full"] * training.factor(step)
         with torch.autocast("cpu", torch.bfloat16, enabled=training.half):
             vectors = student(*pieces.padded(chosen))
-        loss = distillation_loss(functional.normalize(vectors.float() - mean, dim=-1), torch.from_numpy(targets[chosen]))
+        loss = distillation_loss(vectors.float(), torch.from_numpy(targets[chosen]))
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(learned, 1.0)
+        torch.nn.utils.clip_grad_norm_(student.parameters(), 1.0)
         optimizer.step()
         losses.append(loss.item())
         step, seen = step + 1, seen + len(chosen)
@@ -319,6 +300,13 @@ def load_student(path: Path, student: Student) -> None:
         student.load_state_dict({name: saved.get_tensor(name) for name in names})
 
 
+def start_from(path: Path, student: Student) -> None:
+    """Give a student the layers of a checkpoint of another run, but not its map, which is fitted to the targets."""
+    with safe_open(path, "pt") as saved:
+        names = [name for name in saved.keys() if name.startswith("transformer.")]  # noqa: SIM118
+        student.load_state_dict({name: saved.get_tensor(name) for name in names}, strict=False)
+
+
 class _Meter:
     """Writes checkpoints and the learning curve."""
 
@@ -327,12 +315,13 @@ class _Meter:
         folder: Path,
         student: Student,
         optimizer: torch.optim.Optimizer,
+        source: str,
         evaluate: Evaluate | None,
         training: StudentTraining,
         seconds: float,
     ) -> None:
         self.folder, self.student, self.optimizer = folder, student, optimizer
-        self.evaluate, self.training = evaluate, training
+        self.source, self.evaluate, self.training = source, evaluate, training
         self.begun = time.monotonic() - seconds
         self.last = time.monotonic()
 
@@ -344,11 +333,11 @@ class _Meter:
         moments = {
             f"{OPTIMIZER}{moment}.{name}": value
             for name, parameter in self.student.named_parameters()
-            for moment, value in self.optimizer.state.get(parameter, {}).items()
+            for moment, value in self.optimizer.state[parameter].items()
         }
         about = {"step": str(step), "seen": str(seen), "seconds": str(seconds), "training": json.dumps(asdict(self.training))}
         write_atomic(self.folder / CHECKPOINT, save(self.student.state_dict() | moments, about))
-        found = self.evaluate(lambda texts: encode(self.student, texts)) if self.evaluate else {}
+        found = self.evaluate(lambda texts: encode(self.student, self.source, texts)) if self.evaluate else {}
         line = {"step": step, "texts": seen, "seconds": round(seconds), "loss": loss and round(loss, 4), **found}
         with (self.folder / CURVE).open("a") as stream:
             stream.write(json.dumps(line) + "\n")

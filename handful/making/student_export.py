@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..embeddings.contextual import Encoder as Reader
 from ..embeddings.onnx_encoder import INPUTS, MODEL, TOKENIZER
 from ..utils.files import write_atomic
 from .student import Student
@@ -21,8 +22,8 @@ LARGEST_STEP = 127  # of 8 bits with a sign
 MATRICES = ("MatMul", "Gemm")
 
 
-def export(student: Student, folder: Path) -> None:
-    """Write the model with 8-bit weights and the teacher's tokenizer to a folder.
+def export(student: Student, source: str, folder: Path) -> None:
+    """Write the model with 8-bit weights and the source's tokenizer to a folder.
 
     Each column of a matrix and each row of the table of pieces has its own scale. Weights of matrices have seven bits, because
     processors without VNNI add two products of eight bits in sixteen, which would overflow.
@@ -37,7 +38,7 @@ def export(student: Student, folder: Path) -> None:
         quantize_dynamic(exact, small, list(MATRICES), per_channel=True, reduce_range=True, weight_type=QuantType.QInt8)
         packed = pack_rows(onnx.load(small))
     write_atomic(folder / MODEL, packed.SerializeToString())
-    shutil.copyfile(student.folder / TOKENIZER, folder / TOKENIZER)
+    shutil.copyfile(f"{Reader(source).folder}/{TOKENIZER}", folder / TOKENIZER)
 
 
 def write_exact(student: Student, path: str) -> None:

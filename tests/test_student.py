@@ -28,7 +28,7 @@ from handful.making.student import (  # noqa: E402
     teacher_vectors,
     train,
 )
-from handful.making.student_export import export  # noqa: E402
+from handful.making.student_export import COMMON, export, own_part  # noqa: E402
 
 TEXTS = [
     *("where is my parcel", "the soup was cold", "I was charged twice", "cancel my order please", "a small Asiatic bird"),
@@ -132,5 +132,6 @@ def test_a_student_learns_is_resumed_and_exported(tmp_path: Path) -> None:
     assert not torch.equal(other.map.weight, again.map.weight)
     export(again, "minilm", tmp_path / "encoder")
     small = OnnxEncoder(tmp_path / "encoder", "", threads=1).encode(TEXTS)
-    assert (small * encode(again, "minilm", TEXTS)).sum(axis=1).min() > 0.95
+    np.testing.assert_allclose(small[:, 0], COMMON**0.5, atol=1e-6)
+    assert (own_part(small) * own_part(encode(again, "minilm", TEXTS))).sum(axis=1).min() > 0.95
     assert (tmp_path / "encoder" / "model.onnx").stat().st_size < 16e6

@@ -10,16 +10,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from ..embeddings.contextual import Encoder as Reader
 from ..embeddings.onnx_encoder import INPUTS, MODEL, TOKENIZER
 from ..utils.files import write_atomic
+from ..utils.functional import Floats, unit_length
 from .student import Student
 
 OPSET = 17
 OUTPUT = "vectors"
 LARGEST_STEP = 127  # of 8 bits with a sign
 MATRICES = ("MatMul", "Gemm")
+COMMON = 0.45  # of the squared length of bge-small's vectors is common to all texts
 
 
 def export(student: Student, source: str, folder: Path) -> None:
@@ -41,6 +44,28 @@ def export(student: Student, source: str, folder: Path) -> None:
     shutil.copyfile(f"{Reader(source).folder}/{TOKENIZER}", folder / TOKENIZER)
 
 
+class WithCommonPart(torch.nn.Module):
+    """A student whose vectors have as much in common as the teacher's, so that what is tuned to the teacher suits it.
+
+    The first number, along the direction that matters least, is replaced by a constant.
+    """
+
+    def __init__(self, student: Student) -> None:
+        super().__init__()
+        self.student = student
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """The unit vectors of texts: (texts, dim)."""
+        own = functional.normalize(self.student(input_ids, attention_mask)[:, 1:], dim=-1)
+        common = torch.full_like(own[:, :1], COMMON**0.5)
+        return torch.cat([common, (1 - COMMON) ** 0.5 * own], dim=1)
+
+
+def own_part(vectors: Floats) -> Floats:
+    """What vectors say about their texts: unit vectors without the number that all have in common."""
+    return unit_length(vectors[:, 1:])  # type: ignore[no-any-return]
+
+
 def write_exact(student: Student, path: str) -> None:
     """Write the model in single precision."""
     example = torch.ones((2, 8), dtype=torch.int64)
@@ -48,7 +73,7 @@ def write_exact(student: Student, path: str) -> None:
     names: dict[str, Any] = {"input_names": list(INPUTS[:2]), "output_names": [OUTPUT], "dynamic_axes": axes}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the older exporter is deprecated; the newer one needs fixed shapes here
-        torch.onnx.export(student.eval(), (example, example), path, opset_version=OPSET, dynamo=False, **names)
+        torch.onnx.export(WithCommonPart(student).eval(), (example, example), path, opset_version=OPSET, dynamo=False, **names)
 
 
 def pack_rows(model: Any, least: int = 1 << 20) -> Any:

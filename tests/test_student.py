@@ -80,6 +80,16 @@ def test_targets_keep_the_similarities_of_both_encoders() -> None:
     assert directions.shape == (10, 10)
 
 
+def test_rounded_layers_are_close_and_can_be_trained() -> None:
+    layer, inputs = torch.nn.Linear(12, 5), torch.randn(30, 12, generator=torch.Generator().manual_seed(0))
+    found = making.rounded_linear(layer, inputs)
+    difference = (found - layer(inputs)).abs().max()
+    assert 0 < difference.item() < 0.05
+    found.sum().backward()
+    assert layer.weight.grad is not None
+    torch.testing.assert_close(layer.weight.grad, inputs.sum(dim=0).expand(5, 12), atol=0.2, rtol=0.05)
+
+
 def test_batches_hold_every_text_once() -> None:
     lengths = np.random.default_rng(0).integers(3, making.LONGEST, 500)
     for rng in (None, np.random.default_rng(1)):

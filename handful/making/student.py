@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ SHARPNESS = 10.0  # of the similarities inside a batch
 SIMILARITIES = 0.5  # weight of their loss
 TEACHER_SHARE = 0.7  # of the squared length of targets; the rest is that of the encoder whose layers the student has
 MAP_PENALTY = 1e-3  # of the least-squares map, times the mean squared length
+WEIGHT_STEPS, INPUT_STEPS = 63, 255  # of rounded numbers: seven bits with a sign, and eight without
 MAPPED = 12_000  # texts that it is fitted to
 CHECKPOINT, CURVE = "checkpoint.safetensors", "curve.jsonl"
 OPTIMIZER = "optimizer."  # begins the names of its moments
@@ -52,6 +54,7 @@ class StudentTraining:
     map_rate: float = 3e-4
     warm_up: int = 200  # steps
     falling: float = 0.6  # share of the steps
+    rounded: float = 0.2  # share of the steps, at the end, with numbers rounded as in the exported file
     half: bool = False  # compute in bfloat16, which is faster on some processors
     seed: int = 0
 
@@ -109,6 +112,14 @@ class Student(torch.nn.Module):
         self.transformer = transformer
         self.map = torch.nn.Linear(transformer.config.hidden_size, dim)
 
+    def round_numbers(self, rounded: bool) -> None:
+        """Compute with numbers rounded as in the exported file, so that training makes up for it, or with exact ones."""
+        for module in [*self.transformer.encoder.modules(), self.map]:
+            if isinstance(module, torch.nn.Linear):
+                vars(module).pop("forward", None)
+                if rounded:
+                    module.forward = partial(rounded_linear, module)  # type: ignore[method-assign]
+
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         """The vectors of texts: (texts, dim)."""
         return functional.normalize(self.map(self.means(input_ids, attention_mask)), dim=-1)
@@ -118,6 +129,17 @@ class Student(torch.nn.Module):
         states = self.transformer(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         shares = attention_mask[:, :, None].to(states.dtype)
         return (states * shares).sum(dim=1) / shares.sum(dim=1)  # type: ignore[no-any-return]
+
+
+def rounded_linear(module: torch.nn.Linear, inputs: torch.Tensor) -> torch.Tensor:
+    """A linear layer with weights and inputs rounded as in the exported file; gradients ignore the rounding."""
+    steps = module.weight.abs().amax(dim=1, keepdim=True) / WEIGHT_STEPS  # (out, 1)
+    weights = module.weight + (torch.round(module.weight / steps) * steps - module.weight).detach()
+    given = inputs.float()
+    low, high = given.amin().clamp(max=0), given.amax().clamp(min=0)
+    step = (high - low).clamp(min=1e-12) / INPUT_STEPS
+    given = given + (torch.round(given / step) * step - given).detach()
+    return functional.linear(given, weights, module.bias)
 
 
 def new_student(source: str, dim: int, layers: int) -> Student:
@@ -252,7 +274,11 @@ def train(
     if step == 0:
         meter.write(0, 0, None)
     losses: list[float] = []
+    exact = round((1 - training.rounded) * training.steps)  # steps without rounding
+    student.round_numbers(step >= exact)
     for chosen in _from(step, pieces.lengths, training):
+        if step == exact:
+            student.round_numbers(True)
         for group in optimizer.param_groups:
             group["lr"] = group["full"] * training.factor(step)
         with torch.autocast("cpu", torch.bfloat16, enabled=training.half):
@@ -267,6 +293,7 @@ def train(
         if meter.due(every) or step == training.steps:
             meter.write(step, seen, float(np.mean(losses)))
             losses = []
+    student.round_numbers(False)
     return student
 
 

@@ -29,7 +29,8 @@ def export(student: Student, source: str, folder: Path) -> None:
     """Write the model with 8-bit weights and the source's tokenizer to a folder.
 
     Each column of a matrix and each row of the table of pieces has its own scale. Weights of matrices have seven bits, because
-    processors without VNNI add two products of eight bits in sixteen, which would overflow.
+    processors without VNNI add two products of eight bits in sixteen, which would overflow. `student.rounded_linear` does the
+    same in training.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic

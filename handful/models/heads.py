@@ -122,8 +122,9 @@ class UnitRidge:
         """Fit a scorer; an example of weight 2 counts like two identical examples."""
         xp, classes = array_namespace(vectors), targets.shape[-1]
         weights = xp.ones_like(targets[..., :1]) if weights is None else weights[..., None]  # (..., examples, 1)
-        sizes = xp.clip(xp.sum(targets * weights, axis=-2)[..., None], TINY, None)  # (..., classes, 1): some may be empty
-        shares = weights * (targets @ (xp.mean(sizes, axis=-2, keepdims=True) / sizes))  # (..., examples, 1)
+        sizes = xp.clip(xp.sum(targets * weights, axis=-2, keepdims=True), TINY, None)  # (..., 1, classes): some may be empty
+        balanced = xp.mean(sizes, axis=-1, keepdims=True) / sizes
+        shares = weights * xp.sum(targets * balanced, axis=-1, keepdims=True)  # (..., examples, 1)
         unit = unit_length(vectors)
         centre = xp.sum(unit * shares, axis=-2, keepdims=True) / xp.sum(shares, axis=-2, keepdims=True)  # (..., 1, width)
         shots = float(xp.sum(weights[..., 0], axis=-1).reshape(-1)[0]) / classes

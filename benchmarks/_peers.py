@@ -294,6 +294,7 @@ class Peer:
 
 PEERS = {
     "words": Peer("FewShotClassifier, `words`", partial(few_shot_classifier, "words"), SETTINGS),
+    "handful": Peer("FewShotClassifier, `handful`", partial(few_shot_classifier, "handful"), SETTINGS),
     "bge-small": Peer("FewShotClassifier, `bge-small`", partial(few_shot_classifier, "bge-small"), SETTINGS),
     "words+bge-small": Peer("FewShotClassifier, `words+bge-small`", partial(few_shot_classifier, "words+bge-small"), SETTINGS),
     "tfidf": Peer("TF-IDF + logistic regression", lambda cache: tfidf()),
@@ -308,6 +309,6 @@ PEERS = {
     ),
     "handful 0.1.0": Peer("FewShotClassifier 0.1.0", None, (EXAMPLES,)),
 }
-USUAL = ("words", "bge-small", "tfidf", "potion", "minilm", "bge")  # the others only if asked for
-OURS = ("words", "bge-small")
-ENCODERS = (*OURS, "words+bge-small")  # of FewShotClassifier
+USUAL = ("words", "handful", "bge-small", "tfidf", "potion", "minilm", "bge")  # the others only if asked for
+OURS = ("words", "handful", "bge-small")
+ENCODERS = (*OURS, "words+handful", "words+bge-small")  # of FewShotClassifier

@@ -22,7 +22,16 @@ from onnx_files import write_encoder as write
 
 from handful.cli import main
 from handful.embeddings import encoders, onnx_encoder
-from handful.embeddings.encoders import BGE_SMALL, KnownEncoder, KnownFile, find_encoder, get_encoder, known_name, list_encoders
+from handful.embeddings.encoders import (
+    BGE_SMALL,
+    HANDFUL,
+    KnownEncoder,
+    KnownFile,
+    find_encoder,
+    get_encoder,
+    known_name,
+    list_encoders,
+)
 from handful.embeddings.onnx_encoder import OnnxEncoder
 from handful.errors import DataError, SettingError
 
@@ -40,6 +49,31 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def bge(bge_small: Path) -> OnnxEncoder:
     return OnnxEncoder(bge_small, "cls", threads=1)
+
+
+# The encoder that ships
+
+
+def test_the_packaged_encoder_needs_no_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDFUL_CACHE", str(tmp_path))
+    encoder = find_encoder("handful", threads=1)
+    asked, paraphrase, other = encoder.encode(
+        ["I was charged twice for the same order.", "My card was billed two times.", "The soup was cold and the waiter rude."]
+    )
+    assert asked.shape == (HANDFUL.dim,)
+    assert asked @ paraphrase > asked @ other + 0.1
+    assert known_name(encoder) == "handful"
+    assert get_encoder("handful") == encoder.folder
+    assert HANDFUL.size < 25e6 + 1e6  # the network and its tokenizer
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_packaged_encoder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoders, "_installed", lambda known: tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"handful is not installed: pip install 'handful\[encoder\]'"):
+        find_encoder("handful")
+    with pytest.raises(DataError, match="comes with a package"):
+        get_encoder("handful")
 
 
 # The engine on real weights
@@ -301,9 +335,9 @@ def served(tiny, monkeypatch) -> Iterator[Callable[[], list[str]]]:
 def test_an_encoder_that_is_not_here(tiny) -> None:
     with pytest.raises(DataError, match="The encoder tiny is not installed: download it with handful encoders get tiny"):
         find_encoder("tiny")
-    with pytest.raises(DataError, match="There is no encoder 'nothing': give bge-small"):
+    with pytest.raises(DataError, match="There is no encoder 'nothing': give handful, bge-small"):
         find_encoder("nothing")
-    with pytest.raises(SettingError, match="There is no known encoder 'nothing': choose one of bge-small"):
+    with pytest.raises(SettingError, match="There is no known encoder 'nothing': choose one of handful, bge-small"):
         get_encoder("nothing")
 
 

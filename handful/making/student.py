@@ -87,7 +87,7 @@ def centred(vectors: Floats) -> Floats:
 
 
 def joint_targets(teacher: Floats, own: Floats, dim: int) -> tuple[Floats, Floats]:
-    """What a student should give for texts, (texts, dim), and the directions that make it, (dim of both, dim).
+    """The targets of a student for texts, (texts, dim), and the directions that make them, (dim of both, dim).
 
     These are the principal directions of the teacher's vectors next to those of the encoder whose layers the student has.
     """

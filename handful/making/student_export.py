@@ -63,7 +63,7 @@ class WithCommonPart(torch.nn.Module):
 
 
 def own_part(vectors: Floats) -> Floats:
-    """What vectors say about their texts: unit vectors without the number that all have in common."""
+    """Unit vectors without the number that all have in common."""
     return unit_length(vectors[:, 1:])  # type: ignore[no-any-return]
 
 

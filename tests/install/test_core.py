@@ -87,7 +87,9 @@ def test_size_on_disk(core: Path) -> None:
     largest = sorted(sizes.items(), key=lambda item: -item[1])[:LARGEST]
     named = ", ".join(f"{name} {size:.0f}" for name, size in largest)
     sys.stdout.write(f"\nThe core install: {sum(sizes.values()):.0f} MB, of which {named}.\n")
-    assert 10 < sizes["handful"] < 65  # with the packaged vectors, 31, and the encoder, 24
+    encoder = megabytes(packages / "handful" / "resources" / "encoder")
+    assert encoder < 26
+    assert 10 < sizes["handful"] - encoder < 40  # with the packaged vectors
     assert sum(sizes.values()) < 600
 
 

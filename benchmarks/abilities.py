@@ -6,8 +6,9 @@ python benchmarks/abilities.py --data clinc150 --measure calibration --encoder b
 
 episodes     5 classes and all, or --ways, 1 and 5 shots: accuracy, and its paired difference from frequency weights + ridge
 calibration  expected calibration error of predict_proba in ten bins, pooled over the repeats, with 5 classes and all, or --ways
-scope        half of the classes are unknown: how well the largest probability separates texts of known and unknown classes
-             (area under the ROC curve), and the effect of reject_below on both
+scope        half of the classes are unknown: how well the largest probability, and the sum of the exponentials of
+             decision_function, separate texts of known and unknown classes (area under the ROC curve), and the effect of
+             reject_below on both
 suggest      one example per class, then as many more per round, chosen by suggest or at random: accuracy, paired difference
 
 Data sets and settings are named as in benchmarks/classifier.py; --encoder and --setting are for calibration and scope. In the
@@ -136,21 +137,24 @@ def scope(bench: Bench, sizes: list[int]) -> Iterator[list[str]]:
     from sklearn.metrics import roc_auc_score
 
     limits = [f"below {limit}: answered / of these correct / others rejected" for limit in REJECT_BELOW]
-    yield ["shots", "area under the ROC curve", *limits]
+    yield ["shots", "area, largest probability", "area, sum of exponentials", "difference", *limits]
     every = len(bench.inputs.classes)
     clf = bench.classifier()
     for shots in sizes:
-        areas, rates = [], []
+        areas, rates = [], []  # of each repeat: (2,) and (limits, 3)
         for number in track(range(bench.repeats), f"{shots}-shot", bench.repeats):
             classes = np.random.default_rng([bench.seed, number]).permutation(every)
             task, others = (bench.task(part, shots, number) for part in (classes[: every // 2], classes[every // 2 :]))
             fit_in_setting(clf, replace(task, unlabelled=half_of_each(task, others)), bench.setting)
-            sure = [clf.predict_proba(texts).max(axis=1) for texts in (task.queries, others.queries)]
-            known = np.repeat([1, 0], [len(part) for part in sure])
-            areas.append(roc_auc_score(known, np.concatenate(sure)))
+            logits = clf.fitted_.scores([*task.queries, *others.queries])  # (texts, classes), also if there are two
+            together = np.logaddexp.reduce(logits, axis=1)
+            known = np.repeat([1, 0], [len(task.queries), len(others.queries)])
+            areas.append([roc_auc_score(known, sure) for sure in (logits.max(axis=1) - together, together)])
             rates.append([rejection(clf, task, others.queries, limit) for limit in REJECT_BELOW])
         means = 100 * np.nanmean(rates, axis=0)  # (limits, 3)
-        yield [str(shots), interval(areas), *(" / ".join(f"{value:.0f}" for value in row) for row in means)]
+        single, total = np.array(areas).T
+        compared = [interval(single), interval(total), interval(total - single, sign="+")]
+        yield [str(shots), *compared, *(" / ".join(f"{value:.0f}" for value in row) for row in means)]
 
 
 def half_of_each(task: Task, others: Task) -> list[str]:

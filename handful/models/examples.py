@@ -20,7 +20,8 @@ NAME_WEIGHT = 3.0  # the words of a label count like this many examples
 NAME_SHARPNESS = 10.0  # factor that turns cosines with label words into logits
 POOL_ROUNDS = 4  # of assigning unlabelled texts to classes
 POOL_TEXT_WEIGHT = 0.2  # an unlabelled text counts like this many examples,
-POOL_STRENGTH = 16.0  # and all texts of a class like at most this many, if there is no doubt where they belong
+POOL_STRENGTH = 24.0  # and all texts of a class like at most this many, if there is no doubt where they belong; more if
+FEW_CLASSES = 5  # there are more classes than this, since a wrong pool harms few classes most
 LEAST_PROBABILITY = 0.2  # of a class, for an unlabelled text to count for it
 LEAST_TEXTS = 0.5  # unlabelled texts of a class, in sum of probabilities
 NEAR_EXAMPLES = 25  # percentile of how near examples are to each other: unlabelled texts farther away from all do not count
@@ -190,7 +191,7 @@ def _with_pool(head: ReadyHead, known: _Known, scorer: CentredScorer, texts: Flo
     classes = known.targets.shape[1]
     shares = softmax(scorer(texts))  # (texts, classes)
     certainty = 1 - float(entropy(shares).mean()) / np.log(classes)
-    most = POOL_STRENGTH * float((known.weights @ known.targets).mean()) ** 0.5 * certainty**3 * alike
+    most = POOL_STRENGTH * max(1.0, classes / FEW_CLASSES) ** 0.5 * certainty**3 * alike
     for _ in range(POOL_ROUNDS):
         shares[shares < LEAST_PROBABILITY] = 0
         sizes = shares.sum(axis=0)

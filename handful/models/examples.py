@@ -24,6 +24,7 @@ POOL_STRENGTH = 24.0  # and all texts of a class like at most this many, if ther
 FEW_CLASSES = 5  # there are more classes than this, since a wrong pool harms few classes most
 LEAST_PROBABILITY = 0.2  # of a class, for an unlabelled text to count for it
 LEAST_TEXTS = 0.5  # unlabelled texts of a class, in sum of probabilities
+TOWARDS_TEXTS = 0.5  # of the way from label words to unlabelled texts, if there are no examples that say where texts are
 NEAR_EXAMPLES = 25  # percentile of how near examples are to each other: unlabelled texts farther away from all do not count
 FAIR_SHARE = 0.5  # of the mean number of texts per class: a class that has fewer may be absent, and its texts count less
 MOST_COMPARED = 2000  # examples that unlabelled texts are compared with
@@ -94,9 +95,12 @@ def weighted_scorer(
     weights = np.where(labelled.names, np.float32(max(name_weight, 1)), labelled.weights)
     weights[labelled.needless_names] = name_weight
     known = _Known(_names_among_examples(vectors, labelled), labelled.targets, weights)
-    scorer = known.scorer(head)
     if texts is None or not len(texts):
-        return scorer, 0
+        return known.scorer(head), 0
+    if labelled.names.all():
+        step = TOWARDS_TEXTS * (texts.mean(axis=0) - vectors.mean(axis=0))
+        known = replace(known, vectors=(vectors + step).astype(np.float32))
+    scorer = known.scorer(head)
     near = _near(texts, vectors[~labelled.names])
     alike = min(1.0, float(near.mean()) / (1 - NEAR_EXAMPLES / 100))  # 1 if the texts are as near as examples are
     return _with_pool(head, known, scorer, texts[near], alike), int(near.sum())

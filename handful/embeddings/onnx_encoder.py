@@ -86,7 +86,9 @@ class OnnxEncoder:
         expected = dict(self.checksums).get(name)
         content = _read(path, largest)
         if expected is not None and hashlib.sha256(content).hexdigest() != expected:
-            raise DataError(f"{path} is not the published file (its checksum differs): download the encoder again.")
+            raise DataError(
+                f"{path} is not the published file (its checksum differs): download it again, or reinstall the package it is in."
+            )
         return content
 
     # The tokenizer

@@ -427,7 +427,7 @@ def test_a_known_encoder_with_another_checksum_is_refused(tiny, name: str) -> No
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(DataError, match=rf"{name} is not the published file .*: download the encoder again"):
+    with pytest.raises(DataError, match=rf"{name} is not the published file .*: download it again, or reinstall"):
         find_encoder("tiny").encode(["red"])
 
 

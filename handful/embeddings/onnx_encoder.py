@@ -87,7 +87,7 @@ class OnnxEncoder:
         content = _read(path, largest)
         if expected is not None and hashlib.sha256(content).hexdigest() != expected:
             raise DataError(
-                f"{path} is not the published file (its checksum differs): download it again, or reinstall the package it is in."
+                f"{path} is not the published file (its checksum differs): download it again, or reinstall its package."
             )
         return content
 

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import unlabelled
 from _peers import EXAMPLES, INDUCTIVE, NAMES, OURS, PEERS, SETTINGS
 from _tables import TIMING, Result, grid, interval, lines_of, read_results, section
 
@@ -90,6 +91,13 @@ def settings_tables() -> list[str]:
     results.sort(key=lambda one: list(PEERS).index(one.peer))
     texts = [section(results, data, setting) for data in DATA_SETS for setting in SETTINGS]
     return [re.sub(r"Macro-F1 in percent:\n\n(?:\|.*\n)+\n?", "", text) for text in texts if text]
+
+
+def pool_tables() -> list[str]:
+    """The effect of suitable and unsuitable unlabelled texts, a table for each encoder."""
+    lines = unlabelled.read(RESULTS / "pools.jsonl")
+    titled = [[f"**`{name}`**", "", *unlabelled.table([line for line in lines if line.encoder == name]), ""] for name in OURS]
+    return [row for table in titled for row in table][:-1]
 
 
 def eight_table() -> list[str]:
@@ -214,6 +222,7 @@ SUMMARIES: dict[str, Callable[[], list[str]]] = {
     "huffpost": lambda: classifier_table("huffpost:test"),
     "20newsgroups": lambda: classifier_table("20newsgroups:test"),
     "settings": settings_tables,
+    "pools": pool_tables,
     "eight": eight_table,
     "method": method_tables,
     "letter": letter_table,

@@ -22,7 +22,7 @@ POOL_ROUNDS = 4  # of assigning unlabelled texts to classes
 POOL_TEXT_WEIGHT = 0.2  # an unlabelled text counts like this many examples,
 POOL_STRENGTH = 24.0  # and all texts of a class like at most this many, if there is no doubt where they belong; more if
 FEW_CLASSES = 5  # there are more classes than this, since a wrong pool harms few classes most
-LEAST_PROBABILITY = 0.2  # of a class, for an unlabelled text to count for it
+LEAST_SHARE = 0.5  # of a text's largest probability, for an unlabelled text to count for a class
 LEAST_TEXTS = 0.5  # unlabelled texts of a class, in sum of probabilities
 TOWARDS_TEXTS = 0.5  # of the way from label words to unlabelled texts, if there are no examples that say where texts are
 NEAR_EXAMPLES = 25  # percentile of how near examples are to each other: unlabelled texts farther away from all do not count
@@ -197,7 +197,7 @@ def _with_pool(head: ReadyHead, known: _Known, scorer: CentredScorer, texts: Flo
     certainty = 1 - float(entropy(shares).mean()) / np.log(classes)
     most = POOL_STRENGTH * max(1.0, classes / FEW_CLASSES) ** 0.5 * certainty**3 * alike
     for _ in range(POOL_ROUNDS):
-        shares[shares < LEAST_PROBABILITY] = 0
+        shares[shares < LEAST_SHARE * shares.max(axis=1, keepdims=True)] = 0
         sizes = shares.sum(axis=0)
         found = sizes > LEAST_TEXTS
         if not found.any():

@@ -120,7 +120,7 @@ def _entries(folder: Path, kinds: Sequence[str] = PARTS_OF_SPEECH) -> Iterator[t
 
 def made_up_requests(number: int, rng: np.random.Generator, folder: Path = WORDNET) -> Iterator[str]:
     """Requests as people type them, about anything: patterns with frequent words of the dictionary, mostly without sense."""
-    known = {kind: _frequent(folder, kind) for kind in ("noun", "verb", "adj")}
+    known = {kind: np.array(_frequent(folder, kind)) for kind in ("noun", "verb", "adj")}  # a list would be copied at each draw
     for _ in range(number):
         chosen = {kind: str(rng.choice(words)) for kind, words in known.items()}
         yield str(rng.choice(REQUESTS)).format(**chosen, noun2=rng.choice(known["noun"]))

@@ -47,25 +47,31 @@ def torch_threads(count: int = 1) -> Iterator[None]:
 
 
 _blas_lock = threading.Lock()
-_blas_users: list[Any] = []  # those who want one thread now; the first one's limiter restores what was before
+_blas_users: list[tuple[ThreadPoolExecutor, Any]] = []  # for each who wants one thread now: who keeps the limit, and the limit
 
 
 @contextmanager
 def single_blas_thread() -> Iterator[None]:
     """Use one BLAS thread for small products: on a busy machine, several threads wait for each other most of the time.
 
-    The setting belongs to the process, so the first of several concurrent users sets it and the last one restores it.
+    The setting belongs to the process, so the first of several concurrent users sets it and the last one restores it. Only the
+    thread that set it may restore it (since threadpoolctl 3.8), so a thread of its own does both.
     """
     with _blas_lock:
-        _blas_users.append(_blas_controller().limit(limits=1, user_api="blas") if not _blas_users else None)
+        _blas_users.append(_blas_users[0] if _blas_users else _limited_blas())
     try:
         yield
     finally:
         with _blas_lock:
-            limiter = _blas_users[0]
-            _blas_users.pop()
+            keeper, limit = _blas_users.pop()
             if not _blas_users:
-                limiter.restore_original_limits()
+                keeper.submit(limit.restore_original_limits).result()
+                keeper.shutdown()
+
+
+def _limited_blas() -> tuple[ThreadPoolExecutor, Any]:
+    keeper = ThreadPoolExecutor(1)
+    return keeper, keeper.submit(_blas_controller().limit, limits=1, user_api="blas").result()
 
 
 @lru_cache(maxsize=1)

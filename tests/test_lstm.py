@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,3 +164,26 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch) -> None:
         (attention**2).sum().backward()
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in parameters.values()]))
     assert torch.equal(*gradients)
+
+
+def test_processors_with_shorter_registers_get_the_same_states(tmp_path: Path) -> None:
+    """In a process of its own, because the number of lanes is compiled in."""
+    rng = np.random.default_rng(0)
+    arrays, inputs = initial_bilstm(rng, 2, 25), rng.normal(size=(MANY[-1], 2)).astype(np.float32)
+    np.savez(tmp_path / "given.npz", inputs=inputs, offsets=MANY, **arrays)
+    code = """
+import sys, numpy as np, torch, llvmlite.binding
+features = llvmlite.binding.get_host_cpu_features()
+features.update({name: False for name in features if name.startswith("avx512")})
+llvmlite.binding.get_host_cpu_features = lambda: features
+from handful.models.lstm import bilstm
+from handful.models.lstm_kernel import LANES
+assert LANES == 16
+given = dict(np.load(sys.argv[1] + "/given.npz"))
+inputs, offsets = torch.tensor(given.pop("inputs")), given.pop("offsets")
+states = bilstm({name: torch.tensor(value) for name, value in given.items()}, inputs, offsets)
+np.save(sys.argv[1] + "/states.npy", states.numpy())
+"""
+    command, environment = [sys.executable, "-c", code, str(tmp_path)], {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run(command, env=environment, check=True)
+    np.testing.assert_allclose(np.load(tmp_path / "states.npy"), bilstm(arrays, inputs, MANY), atol=1e-6)

@@ -1,8 +1,8 @@
-"""The compiled loops of the bidirectional LSTM: sixteen documents side by side in the lanes of vector registers.
+"""The compiled loops of the bidirectional LSTM: 16 or 32 documents side by side in the lanes of vector registers.
 
-Documents are sorted by length and processed in groups of sixteen, word by word. Each has its own lane, so it never depends on
-its neighbours, and only the lanes of a group's shorter documents idle at the end. Vectors are values of a type of their own,
-`Lanes`, so they stay in registers without any help from the compiler's search for loops to vectorise.
+Documents are sorted by length and processed in groups of as many as there are lanes, word by word. Each has its own lane, so it
+never depends on its neighbours, and only the lanes of a group's shorter documents idle at the end. Vectors are values of a type
+of their own, `Lanes`, so they stay in registers without any help from the compiler's search for loops to vectorise.
 
 A record (rows, lanes) holds all that the backward pass needs of one word per document: the four gates of each unit, the cells
 before the word, and what the gates have seen, which is the states before the word, the inputs, and 1 for the bias.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from math import factorial
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,16 @@ import numpy as np
 from ..errors import MissingExtraError
 
 try:
-    from llvmlite import ir
+    from llvmlite import binding, ir
     from numba import njit, types
-    from numba.core import cgutils
     from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
     from numba.extending import intrinsic, lower_builtin, models, register_model
     from numba.np.arrayobj import make_array
 except ImportError as error:  # the extra contains more than torch
     raise MissingExtraError("Training", "train") from error
 
-LANES = 16  # single-precision numbers in a register of AVX-512, or in two of AVX2
+# Single-precision numbers in two registers: products of a weight with both cost little more than with one
+LANES = 32 if binding.get_host_cpu_features().get("avx512f") else 16
 
 compiled: Callable[..., Any] = njit(fastmath=True, error_model="numpy", nogil=True, cache=True)
 primitive: Callable[..., Any] = intrinsic
@@ -40,7 +39,7 @@ part: Callable[..., Any] = njit(fastmath=True, error_model="numpy")  # of a loop
 
 
 class LanesType(types.Type):  # type: ignore[misc]
-    """numba's type of a vector of sixteen numbers."""
+    """numba's type of a vector of one number per lane."""
 
 
 Lanes = LanesType("Lanes")
@@ -128,54 +127,24 @@ def _clip(typing: Any, value: Any, limit: Any) -> Any:
     return Lanes(Lanes, types.float32), code
 
 
-@primitive
-def _floor(typing: Any, value: Any) -> Any:
-    """The next lower whole numbers."""
-
-    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(VECTOR, [VECTOR]), f"llvm.floor.v{LANES}f32")
-        return builder.call(function, args)
-
-    return Lanes(Lanes), code
-
-
-@primitive
-def _power_of_two(typing: Any, whole: Any) -> Any:
-    """2ⁿ for whole numbers n, by writing n into the exponents."""
-
-    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        bias, mantissa = (ir.Constant(INTEGERS, [number] * LANES) for number in (127, 23))
-        exponent = builder.add(builder.fptosi(args[0], INTEGERS), bias)
-        return builder.bitcast(builder.shl(exponent, mantissa), VECTOR)
-
-    return Lanes(Lanes), code
-
-
-ONE, TWO, HALF, ZERO = np.float32(1), np.float32(2), np.float32(0.5), np.float32(0)
-LIMIT = np.float32(80)  # exp(±80) still fits single precision
-LOG2_E = np.float32(1 / np.log(2))
-LN2_HIGH = np.float32(np.round(np.log(2) * 512) / 512)  # few bits, so that n · LN2_HIGH is exact
-LN2_LOW = np.float32(np.log(2) - float(LN2_HIGH))
-TAYLOR_2, TAYLOR_3, TAYLOR_4, TAYLOR_5, TAYLOR_6 = (np.float32(1 / factorial(k)) for k in range(2, 7))
-
-
-@part
-def _exp(x):  # type: ignore[no-untyped-def]
-    x = _clip(x, LIMIT)
-    n = _floor(x * LOG2_E + HALF)
-    r = x - n * LN2_HIGH - n * LN2_LOW  # exp(x) = 2ⁿ exp(r), |r| < 0.35
-    series = ONE + r * (ONE + r * (TAYLOR_2 + r * (TAYLOR_3 + r * (TAYLOR_4 + r * (TAYLOR_5 + r * TAYLOR_6)))))
-    return series * _power_of_two(n)
-
-
-@part
-def _sigmoid(x):  # type: ignore[no-untyped-def]
-    return ONE / (ONE + _exp(x * -ONE))
+ONE, HALF, ZERO = np.float32(1), np.float32(0.5), np.float32(0)
+LIMIT = np.float32(9)  # beyond it tanh is ±1 in single precision
+# tanh(x) = x P(x²) / Q(x²) up to it, with a relative error of 2e-8 before rounding
+P_0, P_1, P_2, P_3, P_4 = map(np.float32, (1.0, 0.13380998, 3.4955528e-3, 2.060842e-5, 1.3353614e-8))
+Q_1, Q_2, Q_3, Q_4 = map(np.float32, (0.46714313, 0.025876854, 3.2855734e-4, 7.7761554e-7))
 
 
 @part
 def _tanh(x):  # type: ignore[no-untyped-def]
-    return ONE - TWO / (ONE + _exp(x * TWO))
+    x = _clip(x, LIMIT)
+    y = x * x
+    over = x * (P_0 + y * (P_1 + y * (P_2 + y * (P_3 + y * P_4))))
+    return over / (ONE + y * (Q_1 + y * (Q_2 + y * (Q_3 + y * Q_4))))
+
+
+@part
+def _sigmoid(x):  # type: ignore[no-untyped-def]
+    return HALF + HALF * _tanh(HALF * x)
 
 
 # Products
@@ -229,7 +198,7 @@ def _turn(values, rows, columns, result):  # type: ignore[no-untyped-def]
             result[lane * columns + k // LANES, k % LANES] = values[k, lane]
 
 
-# Where the words of sixteen documents are
+# Where the words of a group's documents are
 
 
 @part

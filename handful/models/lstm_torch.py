@@ -30,7 +30,7 @@ SPARE: list[torch.Tensor] = []  # records that are no longer needed: fresh memor
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Sixteen documents each, longest first."""
+    """As many documents each as there are lanes, longest first."""
 
     starts: Offsets  # (groups, lanes)
     lengths: Offsets  # (groups, lanes); 0 for a lane without a document

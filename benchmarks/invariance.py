@@ -13,7 +13,8 @@ import argparse
 
 from handful.analysis.robustness import estimator_changes
 from handful.data.episodes import EpisodeSpec
-from handful.meta.experiment import RunSettings, load_experiment_data
+from handful.meta.inputs import load_experiment_data
+from handful.meta.settings import RunSettings
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from _tables import TIMING, Result, grid, interval, lines_of, read_results, sect
 
 from handful.bench.results import CellResult
 from handful.bench.results import read_results as read_cells
+from handful.bench.sections import headline
 from handful.bench.tables import LAYOUTS, Entry, ResultTable, make_tables, paper_figures
 from handful.utils.files import write_atomic
 
@@ -130,6 +131,33 @@ def method_tables() -> list[str]:
     return lines
 
 
+def one_vectors_table() -> list[str]:
+    """Every method of the main table with the same vectors, and its difference from the paper."""
+    table = one_vectors()
+    columns = [column for column in table.columns if any(table.entry(preset, column).results for preset in table.presets)]
+    rows = [[preset, *(against_paper(table.entry(preset, column)) for column in columns)] for preset in table.presets]
+    return lines_of(["", *map(str, columns)], rows)
+
+
+def against_paper(entry: Entry) -> str:
+    """A measured accuracy, and its difference from the paper."""
+    if entry.accuracy is None:
+        return "–"
+    difference = f" ({entry.difference:+.1f})" if entry.difference is not None else ""
+    return f"{entry.accuracy:.1f}{entry.mark and ' *'}{difference}"
+
+
+def gaps_table() -> list[str]:
+    """The lead of the method over the best baselines and over CNN + PROTO."""
+    gaps = headline(one_vectors())
+    return [*lines_of(gaps.header, gaps.rows), "", *(f"- {note}" for note in gaps.notes)]
+
+
+def one_vectors() -> ResultTable:
+    """The main table with the vectors that most methods were measured with."""
+    return next(table for table in main_tables() if table.vectors == f"wordllama+{GLOVE}")
+
+
 def letter_table() -> list[str]:
     """The method as in the paper, with how much t varies, next to ours on the same vectors and on the best for it."""
     rows = []
@@ -225,6 +253,8 @@ SUMMARIES: dict[str, Callable[[], list[str]]] = {
     "pools": pool_tables,
     "eight": eight_table,
     "method": method_tables,
+    "rows": one_vectors_table,
+    "gaps": gaps_table,
     "letter": letter_table,
     "coverage": coverage_table,
     "service": service_table,

@@ -25,11 +25,11 @@ if TYPE_CHECKING:  # for type checkers; at run time a name is imported on first 
     from .meta.evaluation import Score as Score
     from .meta.evaluation import evaluate as evaluate
     from .meta.evaluation import paired_difference as paired_difference
-    from .meta.experiment import RunSettings as RunSettings
     from .meta.experiment import evaluate_run as evaluate_run
-    from .meta.experiment import load_experiment_data as load_experiment_data
     from .meta.experiment import load_run as load_run
     from .meta.experiment import train_run as train_run
+    from .meta.inputs import load_experiment_data as load_experiment_data
+    from .meta.settings import RunSettings as RunSettings
     from .meta.training import TrainingSettings as TrainingSettings
     from .models.few_shot import FewShotModel as FewShotModel
     from .models.settings import AttentionSettings as AttentionSettings
@@ -54,7 +54,7 @@ _HOMES = {
     "FinetuneSettings": "models.settings",
     "MamlSettings": "models.settings",
     "ModelSettings": "models.settings",
-    "RunSettings": "meta.experiment",
+    "RunSettings": "meta.settings",
     "Score": "meta.evaluation",
     "SignatureSettings": "models.settings",
     "VectorSettings": "models.settings",
@@ -62,7 +62,7 @@ _HOMES = {
     "evaluate": "meta.evaluation",
     "evaluate_run": "meta.experiment",
     "load_dataset": "data.datasets",
-    "load_experiment_data": "meta.experiment",
+    "load_experiment_data": "meta.inputs",
     "load_run": "meta.experiment",
     "load_vectors": "embeddings.tables",
     "make_corpus": "data.corpus",

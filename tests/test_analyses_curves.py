@@ -14,7 +14,8 @@ from handful.analysis.inspected_run import InspectedRun, NotApplicableError
 from handful.bench.grid import Cell, cell_key
 from handful.errors import ModelError, SettingError
 from handful.meta.checkpoints import PRETRAINING, load_history, save_checkpoint
-from handful.meta.experiment import CURVE_SEED, RunSettings, evaluate_run, run_settings, train_run
+from handful.meta.experiment import CURVE_SEED, evaluate_run, run_settings, train_run
+from handful.meta.settings import RunSettings
 from handful.meta.training import TrainingSettings, TrainingState
 from handful.models.few_shot import FewShotModel
 from handful.models.settings import ModelSettings

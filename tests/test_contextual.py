@@ -25,7 +25,8 @@ from handful.making.word_table import (
     save_table,
     sparse_ridge,
 )
-from handful.meta.experiment import RunSettings, load_experiment_data
+from handful.meta.inputs import load_experiment_data
+from handful.meta.settings import RunSettings
 from handful.models.few_shot import FewShotModel
 from handful.models.settings import ModelSettings, VectorSettings
 

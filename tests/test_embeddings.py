@@ -14,7 +14,8 @@ from handful.embeddings.packed import PackedTable, pack_table
 from handful.embeddings.tables import BLEND, MINILM, Preparation
 from handful.embeddings.wordllama import WordLlama
 from handful.errors import DataError, SettingError
-from handful.meta.experiment import ExperimentData, RunSettings, load_experiment_data
+from handful.meta.inputs import ExperimentData, load_experiment_data
+from handful.meta.settings import RunSettings
 from handful.models.settings import ModelSettings, VectorSettings
 
 ROWS = {"the": [1.0, 0.0, 2.0], "cat": [0.0, 3.0, 4.0], "sat": [-1.0, 1.0, 0.5], "née": [0.1, 0.2, 0.3]}

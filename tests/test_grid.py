@@ -21,7 +21,7 @@ from handful.bench.tables import paper_figures
 from handful.cli import main
 from handful.errors import DataError, SettingError
 from handful.meta.evaluation import paired_difference
-from handful.meta.experiment import load_experiment_data
+from handful.meta.inputs import load_experiment_data
 from handful.utils.parallel import Failure, Workers, dependable_map
 
 TINY = {"way": 3, "queries": 3, "episodes": 3, "validation_episodes": 2, "epochs": 2, "test_episodes": 6}

@@ -16,7 +16,8 @@ from handful import FewShotClassifier
 from handful.cli import main
 from handful.data.episodes import EpisodeSpec
 from handful.errors import SettingError
-from handful.meta.experiment import RunSettings, train_run
+from handful.meta.experiment import train_run
+from handful.meta.settings import RunSettings
 from handful.utils.bundle import CONFIG
 
 TEXTS = ["the soup was tasty", "my train came late", "we had dinner", "a delayed flight"]

@@ -20,16 +20,10 @@ from handful.data.episodes import Episode, EpisodeSampler, EpisodeSpec
 from handful.data.open_episodes import OpenSampler
 from handful.errors import DataError, ModelError, SettingError
 from handful.meta.evaluation import area_under_curve, evaluate, measure_episodes
-from handful.meta.experiment import (
-    ExperimentData,
-    RunSettings,
-    evaluate_run,
-    load_experiment_data,
-    load_run,
-    settings_from_options,
-    train_run,
-)
+from handful.meta.experiment import evaluate_run, load_run, train_run
+from handful.meta.inputs import ExperimentData, load_experiment_data
 from handful.meta.presets import ABOUT, load_preset
+from handful.meta.settings import RunSettings, settings_from_options
 from handful.models.components import HEADS
 from handful.models.examples import LabelledDocuments
 from handful.models.few_shot import FewShotModel

@@ -20,8 +20,9 @@ from handful.data.datasets import load_dataset
 from handful.data.frequencies import SourcePool
 from handful.embeddings.encoders import find_encoder, list_encoders
 from handful.errors import ModelError, SettingError
-from handful.meta.experiment import evaluate_run, load_run, settings_from_options, train_run
+from handful.meta.experiment import evaluate_run, load_run, train_run
 from handful.meta.presets import load_preset
+from handful.meta.settings import settings_from_options
 from handful.models.components import HEADS, REPRESENTATIONS
 from handful.models.few_shot import FewShotModel
 from handful.models.settings import ModelSettings, VectorSettings

@@ -14,8 +14,10 @@ from handful.data.episodes import EpisodeSpec
 from handful.embeddings.contextual import Encoder
 from handful.errors import SettingError
 from handful.meta import experiment as runs
-from handful.meta.experiment import RunSettings, evaluate_run, load_experiment_data, settings_from_options, train_run
+from handful.meta.experiment import evaluate_run, train_run
+from handful.meta.inputs import load_experiment_data
 from handful.meta.pretraining import KEPT, MASKED, REPLACED, MaskedLanguageModel
+from handful.meta.settings import RunSettings, settings_from_options
 from handful.meta.training import TrainingSettings, TrainingState
 from handful.models.few_shot import FewShotModel
 from handful.models.settings import MamlSettings, ModelSettings, VectorSettings

@@ -21,7 +21,8 @@ from handful.analysis.page import AnalysisOutcome, analyse, render, write_report
 from handful.cli import main
 from handful.cli.meta import train
 from handful.errors import SettingError
-from handful.meta.experiment import RunSettings, evaluate_run, settings_from_options
+from handful.meta.experiment import evaluate_run
+from handful.meta.settings import RunSettings, settings_from_options
 from handful.models.settings import ModelSettings, VectorSettings
 from handful.utils.settings import flat_settings
 

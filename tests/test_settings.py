@@ -18,8 +18,8 @@ from handful.bench.running import plan_grid
 from handful.cli import main
 from handful.cli.meta import train
 from handful.errors import SettingError
-from handful.meta.experiment import RunSettings, settings_from_options
 from handful.meta.presets import load_preset, preset_names
+from handful.meta.settings import RunSettings, settings_from_options
 from handful.models.settings import AttentionSettings, MamlSettings, VectorSettings
 from handful.utils.settings import flat_settings, settings_from_dict, settings_from_flat, settings_to_dict, settings_to_flat
 

@@ -12,7 +12,8 @@ from handful.data.corpus import Texts, make_corpus
 from handful.data.episodes import EpisodeSampler, EpisodeSpec
 from handful.data.frequencies import SourcePool
 from handful.errors import SettingError
-from handful.meta.experiment import RunSettings, load_experiment_data
+from handful.meta.inputs import load_experiment_data
+from handful.meta.settings import RunSettings
 from handful.models.few_shot import FewShotModel
 from handful.models.settings import ModelSettings, SignatureSettings
 from handful.models.signatures import (

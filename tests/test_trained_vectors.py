@@ -10,7 +10,8 @@ import pytest
 from handful.data.episodes import EpisodeSpec
 from handful.errors import ModelError
 from handful.meta.checkpoints import load_vectors_over
-from handful.meta.experiment import RunSettings, evaluate_run, load_run, train_run
+from handful.meta.experiment import evaluate_run, load_run, train_run
+from handful.meta.settings import RunSettings
 from handful.meta.training import TrainingSettings, meta_train
 from handful.models.few_shot import VECTOR_TABLE, FewShotModel
 from handful.models.settings import ModelSettings, VectorSettings

@@ -21,7 +21,9 @@ from handful.errors import HandfulWarning, SettingError, TrainingError
 from handful.meta.checkpoints import save_checkpoint
 from handful.meta.demo import TRAINING, run_demo, shaded_queries
 from handful.meta.evaluation import Score, paired_difference
-from handful.meta.experiment import RunSettings, load_experiment_data, load_run, recorded_variation, train_run
+from handful.meta.experiment import load_run, recorded_variation, train_run
+from handful.meta.inputs import load_experiment_data
+from handful.meta.settings import RunSettings
 from handful.meta.training import TrainingSettings, initial_state, meta_train
 from handful.models import lstm_torch
 from handful.models.few_shot import FewShotModel

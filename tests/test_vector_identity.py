@@ -13,15 +13,9 @@ import pytest
 from handful.analysis.inspected_run import InspectedRun
 from handful.data.episodes import EpisodeSpec
 from handful.errors import ModelError
-from handful.meta.experiment import (
-    ExperimentData,
-    RunSettings,
-    evaluate_run,
-    load_experiment_data,
-    load_run,
-    settings_from_options,
-    train_run,
-)
+from handful.meta.experiment import evaluate_run, load_run, train_run
+from handful.meta.inputs import ExperimentData, load_experiment_data
+from handful.meta.settings import RunSettings, settings_from_options
 from handful.meta.training import TrainingSettings
 from handful.meta.vector_identity import MARKED
 from handful.models.settings import ModelSettings, VectorSettings

@@ -15,7 +15,9 @@ from ..data.episodes import Episode, EpisodeSampler, EpisodeSpec
 from ..data.frequencies import SourcePool
 from ..errors import HandfulError, SettingError
 from ..meta.evaluation import Score
-from ..meta.experiment import ExperimentData, LoadedRun, RunSettings, evaluate_run, load_run
+from ..meta.experiment import LoadedRun, evaluate_run, load_run
+from ..meta.inputs import ExperimentData
+from ..meta.settings import RunSettings
 from ..models.few_shot import FewShotModel, Task
 
 QUICK_EPISODES = 100  # to measure the accuracy for a first look

@@ -15,7 +15,7 @@ from typing import Any
 from .. import __version__
 from ..bench.grid import without_folders
 from ..errors import SettingError
-from ..meta.experiment import RunSettings
+from ..meta.settings import RunSettings
 from ..utils.files import write_atomic
 from ..utils.settings import flat_settings, settings_to_flat
 from ..utils.wording import counted

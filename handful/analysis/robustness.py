@@ -10,7 +10,8 @@ import numpy as np
 
 from ..data.corpus import Texts
 from ..data.episodes import EpisodeSampler
-from ..meta.experiment import ExperimentData, RunSettings
+from ..meta.inputs import ExperimentData
+from ..meta.settings import RunSettings
 from ..meta.training import TrainingSettings, meta_train
 from ..models.few_shot import FewShotModel
 from ..models.settings import SignatureSettings

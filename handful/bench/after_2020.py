@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from ..meta.experiment import OPEN_OPTIONS
+from ..meta.settings import OPEN_OPTIONS
 from ..utils.files import read_json
 from ..utils.paths import resource
 from .results import CellResult

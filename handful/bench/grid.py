@@ -14,8 +14,9 @@ from typing import Any
 from ..data.registry import known_datasets
 from ..embeddings.contextual import encoder_of
 from ..errors import SettingError
-from ..meta.experiment import OPEN_OPTIONS, POSITIONED, RunSettings, settings_from_options
+from ..meta.experiment import POSITIONED
 from ..meta.presets import ABOUT, AS_IN_PAPER, load_preset
+from ..meta.settings import OPEN_OPTIONS, RunSettings, settings_from_options
 from ..models.settings import split_vectors
 from ..utils.files import read_json
 from ..utils.paths import resource

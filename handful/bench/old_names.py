@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..meta.experiment import OPEN_OPTIONS, RunSettings
+from ..meta.settings import OPEN_OPTIONS, RunSettings
 from ..utils.settings import flat_settings, settings_from_flat, settings_to_dict, settings_to_flat
 
 RENAMED = {"longest": "max_words", "pool": "word_frequencies"}  # old name: new name

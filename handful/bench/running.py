@@ -19,15 +19,9 @@ from ..data.episodes import EpisodeSpec
 from ..errors import HandfulError
 from ..meta.checkpoints import HISTORY
 from ..meta.evaluation import Values, paired_difference
-from ..meta.experiment import (
-    ExperimentData,
-    RunSettings,
-    evaluate_run,
-    load_data,
-    load_experiment_data,
-    recorded_variation,
-    train_run,
-)
+from ..meta.experiment import evaluate_run, recorded_variation, train_run
+from ..meta.inputs import ExperimentData, load_data, load_experiment_data
+from ..meta.settings import RunSettings
 from ..meta.training import TrainingSettings
 from ..models.settings import AttentionSettings, ModelSettings
 from ..models.storage import MODEL

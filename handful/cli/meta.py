@@ -22,7 +22,7 @@ OPEN_WORDS = {
 
 
 def _run_settings() -> type[Any]:
-    from ..meta.experiment import RunSettings
+    from ..meta.settings import RunSettings
 
     return RunSettings
 
@@ -77,8 +77,9 @@ def train(context: click.Context, /, preset: str | None, out: Path, as_json: boo
     handful train --data reuters --shot 5 --vectors wordllama+glove.npz --out runs/reuters
     handful train --data my.jsonl --split my.split.json --preset idf-rr --out runs/idf
     """
-    from ..meta.experiment import settings_from_options, train_run
+    from ..meta.experiment import train_run
     from ..meta.presets import ABOUT, load_preset
+    from ..meta.settings import settings_from_options
     from ..meta.training import validation_objective
     from ..utils.wording import counted
 

@@ -18,7 +18,9 @@ from ..utils.files import read_objects
 from ..utils.shading import shade
 from ..utils.terminal import console, one_line
 from .evaluation import Score, paired_difference
-from .experiment import Evaluation, ExperimentData, RunSettings, evaluate_run, load_experiment_data, load_run, train_run
+from .experiment import Evaluation, evaluate_run, load_run, train_run
+from .inputs import ExperimentData, load_experiment_data
+from .settings import RunSettings
 from .training import TrainingSettings
 
 METHODS = {"mean": "mean + ridge", "idf": "idf + ridge", "attention": "signatures + ridge"}

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ..data.corpus import Corpus, Texts
-from ..data.datasets import Dataset, find_data, load_dataset
+from ..data.corpus import Texts
+from ..data.datasets import find_data
 from ..data.episodes import EpisodeSampler, EpisodeSpec
-from ..data.frequencies import SourcePool, background_pool
-from ..data.open_episodes import OpenSampler, name_documents
-from ..embeddings import load_vectors
-from ..embeddings.contextual import Encoder, contextual_table
-from ..embeddings.encoders import find_encoder
-from ..embeddings.vector_cache import CachedEncoder
-from ..errors import DataError, HandfulWarning, ModelError, SettingError
+from ..data.frequencies import SourcePool
+from ..errors import HandfulWarning, ModelError, SettingError
 from ..models.components import HEADS, REPRESENTATIONS
 from ..models.few_shot import VECTOR_TABLE, FewShotModel
-from ..models.sentence_encoder import SentenceEncoder
 from ..models.settings import ModelSettings
 from ..models.signatures import T_SIGNALS, variation
 from ..models.storage import CONFIG, MODEL, RUN_FORMAT, load_model, read_config, save_model
 from ..utils.files import write_json
-from ..utils.functional import Floats, Ints
-from ..utils.paths import cache_folder, check_not_input
-from ..utils.settings import option, settings_from_dict, settings_from_flat, settings_to_dict
+from ..utils.paths import check_not_input
+from ..utils.settings import settings_from_dict, settings_to_dict
 from .checkpoints import (
     CHECKPOINT,
     HISTORY,
@@ -47,15 +39,12 @@ from .checkpoints import (
     save_vectors,
 )
 from .evaluation import Score, measure_episodes, paired_difference
+from .inputs import ExperimentData, load_experiment_data, sentence_dim
 from .pretraining import MaskedLanguageModel
-from .training import TrainingSettings, meta_train
+from .settings import EPISODE_HELP, OPEN_OPTIONS, RunSettings
+from .training import meta_train
 from .vector_identity import (
-    SENTENCE_TOLERANCE,
-    TOLERANCE,
-    Marking,
     VectorIdentity,
-    mark_by_table,
-    mark_by_text,
     words_to_mark,
 )
 
@@ -63,173 +52,7 @@ IDENTITY, PLUGINS, VARIATION = "word_vectors", "plugins", "signal_variation"  # 
 POSITIONED = ("cnn", "attention", "attention-sentence")  # use a word's place relative to head and tail, as in the paper
 VARIATION_EPISODES = 10  # to measure how much signals vary
 NEARLY_CONSTANT = 0.01  # of the mean: a signal that varies less says nothing that a generator could learn from
-EPISODE_HELP = {
-    "way": "Classes per episode.",
-    "shot": "Labelled examples per class.",
-    "queries": "Queries per class.",
-    "class_names": "Add the words of each class's name to its examples.",
-    "unlabelled": "Number of further texts per class to learn from without their labels; the head must be able to.",
-    "transductive": "Also learn from the queries, without their labels; the head must be able to.",
-    "unbalanced": "Test with queries whose classes are unequally frequent.",
-    "none_share": "Share of the test queries that belong to no class of the episode, from 0 to below 1.",
-}
-OPEN_OPTIONS = ("class_names", "unlabelled", "transductive", "unbalanced", "none_share")  # of episodes, reported if set
 CURVE_SEED = 1_000_000  # differs from that of any run
-
-
-@dataclass(frozen=True)
-class ReadingSettings:
-    """How to read a data file, if that is not obvious."""
-
-    form: str | None = option(
-        None, "Format of the data file, if its ending does not tell: csv, tsv, jsonl, parquet, xlsx.", name="format"
-    )
-    text: str | None = option(None, "Column of the texts in the data file, if it is not obvious.")
-    label: str | None = option(None, "Column of the labels in the data file, if it is not obvious.")
-    delimiter: str | None = option(None, "Delimiter of a CSV file, if it is not obvious.")
-    encoding: str | None = option(None, "Encoding of the data file, such as windows-1252; UTF-8 by default.")
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """All settings of a run: the same settings give the same numbers."""
-
-    data: str = option(
-        "demo",
-        "Data: demo, requests, a file (CSV, TSV, JSON, Parquet, Excel), a name in the data folder, or hf:NAME on the hub.",
-    )
-    split: str | None = option(None, "JSON file with the classes of train, val and test, or the name of a packaged split.")
-    skip_empty: bool = option(False, "Skip texts without words instead of stopping at them.")
-    reading: ReadingSettings = field(default_factory=ReadingSettings)
-    seed: int = option(0, "Seed for episodes, initial weights and dropout.")
-    episode: EpisodeSpec = field(default_factory=EpisodeSpec, metadata={"about": EPISODE_HELP})
-    model: ModelSettings = field(default_factory=ModelSettings)
-    training: TrainingSettings = field(default_factory=TrainingSettings)
-
-
-def settings_from_options(options: Mapping[str, Any]) -> RunSettings:
-    """The nested settings of a run from flat options, with the names and values of the command line and presets."""
-    return settings_from_flat(RunSettings, options)
-
-
-@dataclass(frozen=True, eq=False)
-class ExperimentData:
-    """A data set with word vectors, ready for episodes."""
-
-    dataset: Dataset
-    corpus: Corpus  # without the words that are too rare or have no vector
-    texts: Texts
-    background: SourcePool | None  # replaces the source pool, if the model uses it
-    mark: Marking  # identifies the vectors of words
-    names: Ints  # (classes,): the document with the words of each class's name, -1 if there is none
-    tolerance: float = TOLERANCE  # for telling the vectors from others
-    mark_sentences: Marking | None = None  # identifies the vectors of whole texts, if they stand next to those of words
-
-    def sampler(self, part: str, spec: EpisodeSpec, seed: int, training: SourcePool | None = None) -> EpisodeSampler:
-        """Episodes from one part of the split; `training`, if given, replaces the statistics of the training examples."""
-        split = self.dataset.split
-        pool = self.background or training
-        if spec.class_names and not (self.names >= 0).any():
-            raise DataError(
-                "No class has a name that reads as words: remove --class-names, or name the classes; in Python, load the data "
-                "with class_names too."
-            )
-        arguments = self.corpus, getattr(split, part), split.train, spec, seed, pool, training
-        return OpenSampler(self.names, *arguments) if spec.is_open else EpisodeSampler(*arguments)
-
-    def identity(self, words: Sequence[str]) -> VectorIdentity:
-        """The identity of the word vectors, judged by these words."""
-        sentences = None
-        if self.mark_sentences:
-            sentences = VectorIdentity(_sentence_dim(self.texts), self.mark_sentences(words), SENTENCE_TOLERANCE)
-        return VectorIdentity(self.texts.table.shape[1], self.mark(words), self.tolerance, sentences)
-
-
-def _sentence_dim(texts: Texts) -> int:
-    """Length of the vectors of whole texts next to those of words; 0 if there are none."""
-    return 0 if texts.sentences is None else texts.sentences.shape[1]
-
-
-def load_data(settings: RunSettings) -> Dataset:
-    """The data set of a run."""
-    return load_dataset(
-        settings.data, settings.split, settings.model.max_words, settings.skip_empty, **asdict(settings.reading)
-    )
-
-
-def load_experiment_data(settings: RunSettings, encode: Callable[[Sequence[str]], Floats] | None = None) -> ExperimentData:
-    """The data and vectors of a run; `encode`, if given, replaces the tables and computes a vector for each word of a text.
-
-    With the representations `sentence` and `attention-sentence` it replaces the encoder, and computes a vector for each of
-    several texts.
-    """
-    dataset = load_data(settings)
-    words, names = name_documents(dataset.corpus.classes, settings.episode.class_names)
-    frequent = dataset.corpus.frequent(settings.model.min_count)
-    corpus, texts, mark, mark_sentences = _with_vectors(frequent.with_documents(words), settings.model, encode)
-    names = np.where(names >= 0, len(dataset.corpus) + names, -1)
-    names[texts.lengths[names] == 0] = -1  # no word of the name has a vector
-    wanted = settings.model.attention.word_frequencies == "background"
-    return ExperimentData(
-        dataset,
-        corpus.first(len(dataset.corpus)),
-        texts,
-        background_pool(corpus.vocabulary) if wanted else None,
-        mark,
-        names,
-        TOLERANCE if settings.model.vectors.words else SENTENCE_TOLERANCE,
-        mark_sentences,
-    )
-
-
-def _with_vectors(
-    corpus: Corpus, settings: ModelSettings, encode: Callable[[Sequence[str]], Floats] | None
-) -> tuple[Corpus, Texts, Marking, Marking | None]:
-    """A corpus with vectors of its words, of its whole texts, or of both; the last marking is for texts next to words."""
-    name = settings.vectors.sentence_encoder
-    if not name:
-        return *_with_word_vectors(corpus, settings, encode), None
-    encoder = _sentence_encoder(name, encode)
-    sentences = encoder.read(" ".join(corpus.words(document)) for document in range(len(corpus))).vectors
-    mark = mark_by_text(lambda words: encoder.read(words).vectors)
-    if not settings.vectors.words:
-        return corpus, corpus.sentence_texts(sentences), mark, None
-    known, texts, mark_words = _with_word_vectors(corpus, settings, None)
-    return known, replace(texts, sentences=sentences), mark_words, mark
-
-
-def _with_word_vectors(
-    corpus: Corpus, settings: ModelSettings, encode: Callable[[Sequence[str]], Floats] | None
-) -> tuple[Corpus, Texts, Marking]:
-    """A corpus with word vectors: one per distinct word or, with `contextual:ENCODER`, one per occurrence."""
-    encoder = settings.vectors.encoder
-    if encode:
-        vectors = [encode(corpus.words(document)) for document in range(len(corpus))]
-        return corpus, corpus.contextual_texts(np.concatenate(vectors).astype(np.float32)), mark_by_text(encode)
-    if encoder:
-        return corpus, _contextual(corpus, settings, encoder), mark_by_text(lambda words: encoder.encode([words])[0])
-    tables = load_vectors(settings.vectors.words, rescaled=settings.vectors.length > 0)
-    length = np.float32(settings.vectors.length or 1)
-    table = length * tables.lookup(corpus.vocabulary.words)
-    known = corpus.keep_words((table != 0).any(axis=1))
-    return known, known.texts(table), mark_by_table(corpus.vocabulary, table, lambda words: length * tables.lookup(words))
-
-
-def _sentence_encoder(name: str, encode: Callable[[Sequence[str]], Floats] | None) -> SentenceEncoder:
-    """A sentence encoder by its name, whose vectors are kept in the cache folder, or a function in its place."""
-    if encode:
-        return SentenceEncoder(name, SimpleNamespace(encode=encode), named=False)
-    file = cache_folder() / "sentences.sqlite"
-    return SentenceEncoder(name, CachedEncoder(find_encoder(name), most=1, file=file), named=True)
-
-
-def _contextual(corpus: Corpus, settings: ModelSettings, encoder: Encoder) -> Texts:
-    if settings.representation == "cls":  # it reads the words itself, so vectors are not needed
-        table = np.broadcast_to(np.float32(0), (len(corpus.ids), encoder.dim))
-    else:
-        table = contextual_table(encoder, [corpus.words(document) for document in range(len(corpus))])
-    pieces = encoder.pieces(corpus.vocabulary.words) if settings.trains_encoder else None
-    return replace(corpus.contextual_texts(table), pieces=pieces)
 
 
 # Training
@@ -284,7 +107,7 @@ def _suited(settings: ModelSettings, inputs: ExperimentData) -> ModelSettings:
         settings = replace(settings, finetune=replace(settings.finetune, classes=classes, outputs=outputs))
     if settings.positions is None:
         settings = replace(settings, positions=settings.representation in POSITIONED and inputs.corpus.positions.shape[1] > 0)
-    return replace(settings, vectors=replace(settings.vectors, sentence_dim=_sentence_dim(inputs.texts)))
+    return replace(settings, vectors=replace(settings.vectors, sentence_dim=sentence_dim(inputs.texts)))
 
 
 def signal_variation(model: FewShotModel, texts: Texts, sampler: EpisodeSampler) -> dict[str, float]:

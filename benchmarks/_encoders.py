@@ -16,7 +16,6 @@ from handful.classifier.estimator import BESIDE, WORDS, sentence_encoder
 from handful.embeddings.encoders import BGE_SMALL, find_encoder
 from handful.embeddings.onnx_encoder import OnnxEncoder
 from handful.embeddings.vector_cache import CachedEncoder, Encoder
-from handful.models.heads import ReadyHead
 from handful.models.side_by_side import SideBySide
 from handful.utils.functional import Floats, unit_length
 
@@ -84,9 +83,8 @@ class NextToWords(FewShotClassifier):
 
     kept: Encoder
 
-    def _encoder(self) -> tuple[SideBySide, ReadyHead]:
-        both = SideBySide(self._words(), sentence_encoder(self.kept))
-        return both, both.ready_head()
+    def _encoder(self) -> SideBySide:
+        return SideBySide(self._words(), sentence_encoder(self.kept))
 
 
 def few_shot_classifier(encoder: str, cache: Path | None = None) -> FewShotClassifier:

@@ -13,7 +13,9 @@ from fetch_encoder import WEIGHTS, weights_are_here
 from handful.data.corpus import Corpus, make_corpus
 from handful.data.datasets import Dataset, load_dataset
 from handful.data.episodes import EpisodeSampler, EpisodeSpec
-from handful.meta.experiment import ExperimentData, RunSettings, load_experiment_data, train_run
+from handful.meta.experiment import train_run
+from handful.meta.inputs import ExperimentData, load_experiment_data
+from handful.meta.settings import RunSettings
 from handful.meta.training import TrainingSettings
 from handful.models.settings import ModelSettings
 

@@ -21,6 +21,7 @@ from handful.errors import DataError, HandfulWarning
 from handful.models.few_shot import Task
 from handful.models.generator import DEFAULT_VECTORS, load_generator
 from handful.utils.files import read_lines
+from handful.utils.parallel import _blas_controller, single_blas_thread
 
 CLOSE = 1e-5
 
@@ -70,8 +71,8 @@ def test_the_classifier_is_the_model_fitted_to_raw_texts(shots: int, ways: int) 
     documents = bag.encoder.read(queries)
     np.testing.assert_allclose(bag.attention(documents), task.weights(texts), atol=CLOSE)
     np.testing.assert_allclose(bag.vectors(documents), task.model.represent(task.batch(texts)), atol=CLOSE)
-    mine, logits = (centred(scores) for scores in (clf.decision_function(queries), task.score(texts)))
-    np.testing.assert_allclose(mine / clf.fitted_.calibration.factor, logits, atol=CLOSE * np.abs(logits).max())
+    logits = centred(clf.fitted_.calibration.logits(task.score(texts)))
+    np.testing.assert_allclose(centred(clf.decision_function(queries)), logits, atol=CLOSE * np.abs(logits).max())
 
 
 # Threads
@@ -138,3 +139,25 @@ def test_an_example_of_weight_k_is_k_equal_examples(several: bool) -> None:
 def test_weights_that_cannot_be(weights: list[float], sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
         FewShotClassifier().fit(["a", "b"], [0, 1], sample_weight=weights)
+
+
+def blas_threads() -> list[int]:
+    """The number of threads of each BLAS library that was loaded when a limit was first set: NumPy's is."""
+    return [pool["num_threads"] for pool in _blas_controller().info() if pool["user_api"] == "blas"]
+
+
+def test_one_blas_thread_is_used_in_any_thread_and_then_as_many_as_before() -> None:
+    def inside() -> list[int]:
+        with single_blas_thread():
+            return blas_threads()
+
+    before = blas_threads()
+    assert before
+    with ThreadPoolExecutor(1) as other:
+        for call in (inside, lambda: other.submit(inside).result(), inside):
+            assert call() == [1] * len(before)
+            assert blas_threads() == before
+        with single_blas_thread():
+            assert other.submit(inside).result() == [1] * len(before)
+            assert blas_threads() == [1] * len(before)
+    assert blas_threads() == before

@@ -36,7 +36,8 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_array
 
 from handful import FewShotClassifier
-from handful.classifier.calibration import _rounds, _thinned, scale_factor
+from handful.classifier import storage
+from handful.classifier.calibration import _rounds, _thinned, damped, scale_factor
 from handful.classifier.suggestion import representatives
 from handful.data.datasets import find_data
 from handful.embeddings.words import WordLookup
@@ -198,6 +199,41 @@ def test_nothing_is_left_out_of_a_class_of_one() -> None:
     assert list(_rounds(_thinned(labelled(["a", "b", "c"], [0, 0, 1])))) == []
     three = _thinned(labelled(["a", "b", "c", "d", "e"], [0, 0, 1, 2, 2]))  # the other classes are measured without it
     assert [left.tolist() for left in _rounds(three)] == [[0, 2], [1, 3]]
+
+
+def test_damping_draws_the_certainty_of_texts_together_and_changes_no_answer() -> None:
+    scores = np.random.default_rng(0).normal(size=(40, 20)) * np.geomspace(0.1, 10, 40)[:, None]
+    spread = damped(scores, 0.5).std(axis=1)
+    assert (damped(scores, 0.5).argsort(axis=1) == scores.argsort(axis=1)).all()
+    np.testing.assert_allclose(np.log(spread[-1] / spread[0]) / np.log(scores[-1].std() / scores[0].std()), 1 - 0.5 * 0.9)
+    np.testing.assert_allclose(damped(scores, 0.0), scores)
+    np.testing.assert_allclose(damped(scores[:, :2], 0.5), scores[:, :2])  # of two classes nothing is damped
+    assert not damped(np.zeros((1, 20)), 0.5).any()
+
+
+def test_scores_are_damped_where_a_text_has_one_label(tmp_path: Path) -> None:
+    texts, labels = ["a good meal", "a late train", "a broken screen"], ["food", "travel", "repair"]
+    words, lists = FewShotClassifier().fit(texts, labels), FewShotClassifier().fit(texts, [[label] for label in labels])
+    encoder = FewShotClassifier(encoder="handful").fit(texts, labels)
+    assert [clf.fitted_.calibration.damping for clf in (words, lists, encoder)] == [0.5, 0.0, 0.25]
+    words.save(tmp_path / "model", keep_examples=True)
+    again = FewShotClassifier.load(tmp_path / "model")
+    assert (again.predict_proba(texts) == words.predict_proba(texts)).all()
+    again.partial_fit(["a cold soup"], ["food"])
+    afresh = FewShotClassifier().fit([*texts, "a cold soup"], [*labels, "food"])
+    assert (again.predict_proba(texts) == afresh.predict_proba(texts)).all()
+
+
+def test_a_classifier_of_the_format_without_damping_is_read(tmp_path: Path, monkeypatch) -> None:
+    clf = FewShotClassifier().fit(["a good meal", "a late train", "a broken screen"], ["food", "travel", "repair"])
+    state, whole = clf.fitted_, storage._arrays
+    clf.fitted_ = replace(state, calibration=replace(state.calibration, damping=0.0))
+    monkeypatch.setattr(storage, "CLASSIFIER_FORMAT", storage.UNDAMPED)
+    monkeypatch.setattr(storage, "_arrays", lambda fitted: {k: v for k, v in whole(fitted).items() if k != "damping"})
+    clf.save(tmp_path / "model")
+    monkeypatch.undo()
+    again = FewShotClassifier.load(tmp_path / "model")
+    assert (again.predict_proba(["a tasty soup"]) == clf.predict_proba(["a tasty soup"])).all()
 
 
 def test_one_label_that_says_nothing_leaves_the_others_calibrated() -> None:

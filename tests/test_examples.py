@@ -106,7 +106,7 @@ def test_transform_gives_the_vectors_that_scores_are_linear_in() -> None:
     clf = FewShotClassifier().fit(TEXTS, LABELS)
     vectors, fitted = clf.transform(QUERIES), clf.fitted_
     assert vectors.shape == (4, 384)
-    scores = fitted.calibration.factor * fitted.scorer.scale * (vectors @ fitted.scorer.weights) + fitted.calibration.shift
+    scores = fitted.calibration.logits(fitted.scorer.scale * (vectors @ fitted.scorer.weights))
     np.testing.assert_allclose(scores, clf.decision_function(QUERIES), atol=1e-4)
 
 

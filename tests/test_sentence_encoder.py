@@ -11,6 +11,7 @@ import pytest
 from handful import FewShotClassifier
 from handful.data.text import words_of
 from handful.errors import DataError, ModelError, SettingError
+from handful.models.sentence_encoder import PHRASINGS
 
 TEXTS = ["lost card", "my card is gone", "refund please", "I want my money back", "book a flight", "a flight to Rome"]
 LABELS = ["card", "card", "money", "money", "travel", "travel"]
@@ -88,6 +89,19 @@ def test_bge_small_by_its_folder_and_by_its_name(bge_small: Path, tmp_path: Path
     named = FewShotClassifier(encoder="bge-small").fit(TEXTS[::2], LABELS[::2])
     named.save(tmp_path / "m")
     assert FewShotClassifier.load(tmp_path / "m").predict(queries).tolist() == ["card", "money", "travel"]
+
+
+# The words of labels
+
+
+def test_the_words_of_a_label_are_read_in_several_phrasings() -> None:
+    clf = FewShotClassifier(encoder=BagOfHashes()).fit([], class_names=["lost card", "refund"])
+    encoder = clf.fitted_.encoder
+    read = encoder.read_examples(["my card"], ["refund"]).vectors
+    phrased = encoder.read([phrasing.format("refund") for phrasing in PHRASINGS]).vectors
+    np.testing.assert_allclose(read[0], encoder.read(["my card"]).vectors[0])
+    np.testing.assert_allclose(read[1], np.mean(phrased / np.linalg.norm(phrased, axis=1, keepdims=True), axis=0), atol=1e-6)
+    assert clf.predict(["my card is lost", "I want a refund"]).tolist() == ["lost card", "refund"]
 
 
 # Saving

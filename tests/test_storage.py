@@ -12,7 +12,8 @@ from safetensors.numpy import load_file, save_file
 from handful.data.episodes import EpisodeSpec
 from handful.errors import HandfulError, ModelError, SettingError
 from handful.meta.checkpoints import load_checkpoint, load_history, load_pool
-from handful.meta.experiment import RunSettings, evaluate_run, load_run, train_run
+from handful.meta.experiment import evaluate_run, load_run, train_run
+from handful.meta.settings import RunSettings
 from handful.meta.training import TrainingSettings
 from handful.models.few_shot import FewShotModel
 from handful.models.settings import AttentionSettings, ModelSettings, SignatureSettings

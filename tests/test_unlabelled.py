@@ -35,11 +35,11 @@ def tasks(requests, shots: int = 1, ways: int = 20, seeds: int = 4):  # noqa: F8
 
 def test_texts_of_the_same_classes_help_and_foreign_ones_do_not_hurt(requests) -> None:  # noqa: F811
     gains, losses = [], []
-    for texts, labels, pool, queries, truth in tasks(requests):
+    for texts, labels, pool, queries, truth in tasks(requests, seeds=16):
         alone = FewShotClassifier().fit(texts, labels).score(queries, truth)
         gains.append(FewShotClassifier().fit(texts, labels, unlabeled=pool).score(queries, truth) - alone)
         losses.append(FewShotClassifier().fit(texts, labels, unlabeled=FOREIGN).score(queries, truth) - alone)
-    assert np.mean(gains) > 0
+    assert np.mean(gains) > 0.005
     assert np.mean(losses) > -0.01
 
 

@@ -19,24 +19,48 @@ CAUTION = 10.0  # how many left-out examples it takes to outweigh the usual scal
 MOST_ROUNDS = 2  # of leaving examples out,
 MOST_LEARNED_AGAIN = 400  # with at most about this many examples in all rounds together
 MOST_IN_ROUND = 240  # and at most about this many in one
-MOST_CLASSES = 100  # in a round
+MOST_CLASSES = 200  # in a round
 MOST_POOLED_AGAIN = 2000  # unlabelled texts that are used in a round
+USUAL_SPREAD = 1.7  # of scores over the classes: damping leaves the scores of such a text as they are
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Turns a head's scores into logits, factor · score + shift; labels above the threshold are given."""
+    """Turns a head's scores into logits, factor · damped score + shift; labels above the threshold are given."""
 
     factor: float
     shift: Floats  # (classes,): the logits of a text without words
     threshold: float
+    damping: float = 0.0
+
+    def logits(self, scores: Floats) -> Floats:
+        """Logits from scores: (texts, classes)."""
+        return self.slopes(scores) * scores + self.shift
+
+    def slopes(self, scores: Floats) -> Floats:
+        """The factors that turn scores into logits without the shift: (texts, 1)."""
+        return self.factor * _damping_factors(scores, self.damping)
+
+
+def damped(scores: Floats, damping: float) -> Floats:
+    """Scores (..., texts, classes), with those of a text divided by a power of how widely they are spread over the classes.
+
+    Texts differ in how far their scores are spread, and only part of that is certainty: undamped probabilities are too extreme
+    at both ends. With two classes the spread is all there is, so nothing is damped; the more classes, the more.
+    """
+    return scores * _damping_factors(scores, damping)
+
+
+def _damping_factors(scores: Floats, damping: float) -> Floats:
+    spread = np.maximum(scores.std(axis=-1, keepdims=True), TINY)
+    return (USUAL_SPREAD / spread) ** (damping * (1 - 2 / scores.shape[-1]))  # type: ignore[no-any-return]
 
 
 def calibrate(encoder: TextEncoder, head: ReadyHead, learned: Learned, pool: Any = None) -> Calibration:
     """How confident to be in what was learned, measured on examples that are left out."""
     examples = learned.labelled
     if examples.exclusive:
-        return Calibration(scale_factor(encoder, head, learned, pool), examples.prior, 0.0)
+        return Calibration(scale_factor(encoder, head, learned, pool), examples.prior, 0.0, head.damping)
     scores, truth, weights = _left_out_scores(encoder, head, examples)
     slope, offset = _logistic_fit(scores, truth, weights) if truth.any() else (USUAL_SLOPE, USUAL_OFFSET)
     threshold = best_threshold(1 / (1 + np.exp(-slope * (scores - offset))), weights) if truth.any() else USUAL_THRESHOLD
@@ -57,6 +81,7 @@ def scale_factor(encoder: TextEncoder, head: ReadyHead, learned: Learned, pool: 
         asked = examples.select(left_out)
         rest = learn(encoder, head, examples.without(left_out), sample)
         scores = rest.scorer(rest.encoder.vectors(asked.documents).astype(np.float64))  # (classes, classes)
+        scores = damped(scores, head.damping)
         logits = FACTORS[:, None, None] * scores + rest.labelled.prior  # (factors, classes, classes)
         found = (softmax(logits) * asked.targets).sum(axis=-1)  # (factors, classes)
         likelihood = likelihood + np.log(np.maximum(found, TINY)).sum(axis=-1)

@@ -87,7 +87,8 @@ class FewShotClassifier:
         others = sample_unlabeled(check_texts([] if unlabeled is None else unlabeled), labels.format)
         language = None if class_names is False else self.language
         examples = Examples(texts, labels, named, check_weights(sample_weight, len(texts)), language, others)
-        return self._learn(*self._encoder(), examples)
+        encoder = self._encoder()
+        return self._learn(encoder, encoder.ready_head(), examples)
 
     def partial_fit(
         self,
@@ -132,18 +133,14 @@ class FewShotClassifier:
             raise DataError(f"This classifier was saved without its examples: save it with `keep_examples=True` to {purpose}.")
         return self.examples_
 
-    def _encoder(self) -> tuple[TextEncoder, ReadyHead]:
-        """The encoder that reads texts, and the head for its vectors."""
+    def _encoder(self) -> TextEncoder:
         if self.encoder == WORDS:
-            words = self._words()
-            return words, words.model.ready_head
+            return self._words()
         if isinstance(self.encoder, str) and self.encoder.startswith(BESIDE):
-            both = SideBySide(self._words(), _encoder_beside(self.encoder.removeprefix(BESIDE)))
-            return both, both.ready_head()
+            return SideBySide(self._words(), _encoder_beside(self.encoder.removeprefix(BESIDE)))
         if self.vectors != DEFAULT_VECTORS:
             raise SettingError("`vectors` is for `encoder='words'`: remove one of the two.")
-        encoder = sentence_encoder(self.encoder)
-        return encoder, encoder.ready_head()
+        return sentence_encoder(self.encoder)
 
     def _words(self) -> AttentionBag:
         model = load_generator(Path(self.generator) if self.generator else SHIPPED_GENERATOR)

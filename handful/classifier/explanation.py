@@ -133,8 +133,7 @@ def _plain(value: Any) -> Any:
 
 def explain_text(fitted: FittedClassifier, text: str) -> Explanation:
     """Why a text gets its answer."""
-    scaled = replace(fitted.scorer, scale=fitted.calibration.factor * fitted.scorer.scale)
-    words = fitted.encoder.word_parts(text, scaled)
+    words = fitted.encoder.word_parts(text, fitted.scorer, fitted.calibration.slopes)
     scores, prior = fitted.scores([text]), fitted.calibration.shift
     probabilities = fitted.probabilities(scores)
     answer = fitted.labels(fitted.choose(probabilities))[0]

@@ -61,7 +61,11 @@ class FittedClassifier:
 
     def _score(self, documents: Any) -> Floats:
         vectors = self.encoder.vectors(documents).astype(np.float64)  # so that other texts in the batch change no digit
-        return (self.calibration.factor * self.scorer(vectors) + self.calibration.shift).astype(np.float32)  # type: ignore[no-any-return]
+        return self.logits(vectors).astype(np.float32)
+
+    def logits(self, vectors: Array) -> Array:
+        """Logits from vectors: (texts, classes)."""
+        return self.calibration.logits(self.scorer(vectors))
 
     def vectors(self, texts: Iterable[str]) -> Floats:
         """The texts' vectors, of length 1 about the centre of the examples: (texts, dim)."""
@@ -108,7 +112,7 @@ def labelled_documents(encoder: TextEncoder, examples: Examples, classes: Array)
     names = Labels("single", np.array(list(words))) if words else None
     targets = [examples.labels.targets(classes)] + ([names.targets(classes)] if names else [])
     weights = np.concatenate([examples.weights, np.ones(len(words), np.float32)])
-    documents = encoder.read([*examples.texts, *words.values()])
+    documents = encoder.read_examples(examples.texts, list(words.values()))
     named = np.arange(len(weights)) >= len(examples.texts)
     return LabelledDocuments(documents, np.concatenate(targets), weights, examples.labels.format == "single", named)
 

@@ -35,7 +35,8 @@ from .calibration import Calibration
 from .fitted import FittedClassifier, Sources
 from .labels import Examples, Labels, classes_from_json, classes_to_json
 
-CLASSIFIER_FORMAT = 2
+CLASSIFIER_FORMAT = 3
+UNDAMPED = 2  # a format that is still read: scores were not damped
 MODEL_FILE, ENCODER_FILE, EXAMPLES_FILE = "model.safetensors", "encoder.json", "examples.json"
 OLD_FILES = ("model.safetensors", "words.json", "examples.json")  # of format 1
 LABEL_FORMATS = ("single", "lists", "indicator")
@@ -80,6 +81,7 @@ def _arrays(fitted: FittedClassifier) -> Arrays:
         "factor": np.asarray(fitted.calibration.factor, np.float64),
         "shift": fitted.calibration.shift,
         "threshold": np.asarray(fitted.calibration.threshold, np.float64),
+        "damping": np.asarray(fitted.calibration.damping, np.float64),
     }
     learned = {f"head.{name}": np.asarray(value) for name, value in fitted.head.parameters.items()}
     return own | learned | {f"encoder.{name}": array for name, array in fitted.encoder.arrays().items()}
@@ -120,6 +122,8 @@ def load_classifier(
             raise ValueError("it names labels of another kind")
         facts = json.loads(files[ENCODER_FILE])
         arrays = load(files[MODEL_FILE])
+        if config["format"] == UNDAMPED:
+            arrays["damping"] = np.zeros(())
         restore = RESTORED_ENCODERS[facts["encoder"]]
         encoder = restore(facts, _part(arrays, "encoder."), len(classes), folder / MODEL_FILE, vectors or model)
         fitted = _restore(classes, config["labels"], encoder, facts["head"], arrays, folder / MODEL_FILE)
@@ -140,7 +144,7 @@ def classifier_digest(folder: Path) -> str:
 def _check_kind(folder: Path, config: Mapping[str, Any]) -> None:
     if config.get("kind") != "classifier":
         raise ModelError(f"{folder} is not a saved classifier: give a folder that FewShotClassifier.save wrote.")
-    if config.get("format") != CLASSIFIER_FORMAT:
+    if config.get("format") not in (CLASSIFIER_FORMAT, UNDAMPED):
         raise ModelError(
             f"{folder} was saved in format {config.get('format')!r}, and this version of Handful reads {CLASSIFIER_FORMAT}: "
             "fit the classifier again, or use the version that saved it."
@@ -223,13 +227,14 @@ def _restore(
         "factor": np.empty((), np.float64),
         "shift": np.empty(len(classes), np.float32),
         "threshold": np.empty((), np.float64),
+        "damping": np.empty((), np.float64),
         "head.scale": np.empty(3, np.float32),
     }
     rest = {name: array for name, array in arrays.items() if not name.startswith("encoder.")}
     check_parameters(rest, expected, place)
     scorer = CentredScorer(rest["centre"], rest["weights"], rest["scale"])
-    calibration = Calibration(float(rest["factor"]), rest["shift"], float(rest["threshold"]))
-    ready = ReadyHead(SAVED_HEADS[head], _part(rest, "head."))
+    calibration = Calibration(float(rest["factor"]), rest["shift"], float(rest["threshold"]), float(rest["damping"]))
+    ready = ReadyHead(SAVED_HEADS[head], _part(rest, "head."), calibration.damping)
     return FittedClassifier(classes, label_format, encoder, ready, scorer, calibration)
 
 

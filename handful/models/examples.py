@@ -20,11 +20,12 @@ NAME_WEIGHT = 3.0  # the words of a label count like this many examples
 NAME_SHARPNESS = 10.0  # factor that turns cosines with label words into logits
 POOL_ROUNDS = 4  # of assigning unlabelled texts to classes
 POOL_TEXT_WEIGHT = 0.2  # an unlabelled text counts like this many examples,
+FEW_TEXTS = 10.0  # of a class count half of that,
 POOL_STRENGTH = 24.0  # and all texts of a class like at most this many, if there is no doubt where they belong; more if
 FEW_CLASSES = 5  # there are more classes than this, since a wrong pool harms few classes most
 LEAST_SHARE = 0.5  # of a text's largest probability, for an unlabelled text to count for a class
 LEAST_TEXTS = 0.5  # unlabelled texts of a class, in sum of probabilities
-TOWARDS_TEXTS = 0.5  # of the way from label words to unlabelled texts, if there are no examples that say where texts are
+TOWARDS_TEXTS = 0.75  # of the way from label words to unlabelled texts, if there are no examples that say where texts are
 NEAR_EXAMPLES = 25  # percentile of how near examples are to each other: unlabelled texts farther away from all do not count
 FAIR_SHARE = 0.5  # of the mean number of texts per class: a class that has fewer may be absent, and its texts count less
 MOST_COMPARED = 2000  # examples that unlabelled texts are compared with
@@ -204,7 +205,8 @@ def _with_pool(head: ReadyHead, known: _Known, scorer: CentredScorer, texts: Flo
             return scorer
         means = (shares.T @ texts)[found] / sizes[found, None]
         means += scorer.centre - means.mean(axis=0)  # what the texts have in common says nothing about classes
-        weights = np.minimum(POOL_TEXT_WEIGHT * sizes[found], most)
+        reliable = sizes[found] / (sizes[found] + FEW_TEXTS)  # the mean of few texts may be that of wrong ones
+        weights = np.minimum(POOL_TEXT_WEIGHT * sizes[found] * reliable, most)
         weights *= np.minimum(1, sizes[found] / (FAIR_SHARE * sizes.mean()))
         scorer = known.joined(means, np.eye(classes, dtype=np.float32)[found], weights).scorer(head)
         shares = softmax(scorer(texts))

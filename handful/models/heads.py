@@ -182,10 +182,14 @@ class RefinedRidge(UnitRidge):
 
 @dataclass(frozen=True, eq=False)
 class ReadyHead:
-    """A unit ridge with its meta-learned parameters, ready to be fitted."""
+    """A unit ridge with its meta-learned parameters, ready to be fitted.
+
+    With `damping`, probabilities depend less on how widely the scores of a text are spread over the classes.
+    """
 
     head: UnitRidge
     parameters: Parameters
+    damping: float = 0.0
 
     def fit(self, vectors: Array, targets: Array, weights: Array, exclusive: bool) -> CentredScorer:
         """Fit a scorer to the vectors, targets and weights of examples, for classes that exclude one another or do not."""

@@ -17,7 +17,7 @@ from ..utils.functional import Floats, Ints, unit_length
 from ..utils.progress import track
 from ..utils.tensors import check_parameters
 from .heads import CentredScorer, ReadyHead, RefinedRidge
-from .text_encoders import WordPart
+from .text_encoders import Slopes, WordPart
 
 TEXTS_PER_STEP = 512  # of the progress bar
 BATCH_TEXTS = 2048  # that are encoded and scored together: bounds memory
@@ -25,8 +25,10 @@ MOST_WORDS_LEFT_OUT = 300  # of a text that is explained: each costs a pass of t
 PROBE = ("a lost card", "the weather tomorrow", "refund", "book a flight to Rome")  # texts that an encoder is known by
 LEAST_ALIKE = 0.95  # cosine of the same text by the same encoder: int8 engines differ in some digits
 # On the validation tasks of docs/log.md, with vectors of bge-small
+PHRASINGS = ("{}", "{}?", "topic: {}", "I have a question about {}.", "This text is about {}.")  # of a label's words
 SENTENCE_HEAD = RefinedRidge(anchor=1.0, pull=0.1)
 SENTENCE_SCALE = np.array([1.563, -0.091, -0.249], np.float32)
+SENTENCE_DAMPING = 0.25
 
 
 @runtime_checkable
@@ -70,6 +72,15 @@ class SentenceEncoder:
         found = [self._memory.encode(part) for part in track(parts, "Encoding texts", len(parts), quiet=len(parts) < 2)]
         return EncodedTexts(np.concatenate(found) if found else np.empty((0, self.dim), np.float32))
 
+    def read_examples(self, texts: Sequence[str], names: Sequence[str]) -> EncodedTexts:
+        """The vector of a label's words is the mean over some phrasings, which are more like texts than the words alone."""
+        examples = self.read(texts).vectors
+        if not names:
+            return EncodedTexts(examples)
+        phrased = self.read(phrasing.format(words) for words in names for phrasing in PHRASINGS).vectors
+        means = unit_length(phrased).reshape(len(names), len(PHRASINGS), -1).mean(axis=1)  # (names, dim)
+        return EncodedTexts(np.concatenate([examples, means]))
+
     def reading_notes(self, texts: Sequence[str]) -> list[str]:
         return []
 
@@ -88,8 +99,8 @@ class SentenceEncoder:
     def vectors(self, documents: EncodedTexts) -> Floats:
         return documents.vectors
 
-    def word_parts(self, text: str, scorer: CentredScorer) -> list[WordPart]:
-        return effects_of_words(text, scorer, self._encode)
+    def word_parts(self, text: str, scorer: CentredScorer, slopes: Slopes) -> list[WordPart]:
+        return effects_of_words(text, scorer, slopes, self._encode)
 
     def _encode(self, texts: list[str]) -> Floats:
         """Vectors of texts, checked; zeros for a text without a character."""
@@ -128,8 +139,7 @@ class SentenceEncoder:
         return known
 
     def ready_head(self) -> ReadyHead:
-        """The head for its vectors."""
-        return ReadyHead(SENTENCE_HEAD, {"scale": SENTENCE_SCALE})
+        return ReadyHead(SENTENCE_HEAD, {"scale": SENTENCE_SCALE}, SENTENCE_DAMPING)
 
     # What a saved classifier keeps of it
 
@@ -142,12 +152,13 @@ class SentenceEncoder:
         return {"probe": self._probe}
 
 
-def effects_of_words(text: str, scorer: CentredScorer, encode: Callable[[list[str]], Floats]) -> list[WordPart]:
-    """Each word with what the scores would lose without it: true effects, which do not add up."""
+def effects_of_words(text: str, scorer: CentredScorer, slopes: Slopes, encode: Callable[[list[str]], Floats]) -> list[WordPart]:
+    """Each word with what the logits would lose without it: true effects, which do not add up."""
     words = tokenize(text, MOST_WORDS_LEFT_OUT)
     without = [text[: word.start] + text[word.end :] for word in words]
     scores = scorer(encode([text, *without]).astype(np.float64))  # (1 + words, classes)
-    effects = scores[0] - scores[1:]
+    logits = scores * slopes(scores)
+    effects = logits[0] - logits[1:]
     return [
         WordPart(text[word.start : word.end], word.start, word.end, 0.0, tuple(effect))
         for word, effect in zip(words, effects.tolist(), strict=True)

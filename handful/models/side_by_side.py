@@ -14,7 +14,7 @@ from ..utils.functional import Floats, Ints
 from .heads import CentredScorer, ReadyHead
 from .representations import joined_vectors
 from .sentence_encoder import BATCH_TEXTS, EncodedTexts, SentenceEncoder, effects_of_words
-from .text_encoders import AttentionBag, FittedAttentionBag, WordPart
+from .text_encoders import AttentionBag, FittedAttentionBag, Slopes, WordPart
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,9 @@ class SideBySide:
         waiting = list(texts)
         return JoinedTexts(self.words.read(waiting), self.sentences.read(waiting))
 
+    def read_examples(self, texts: Sequence[str], names: Sequence[str]) -> JoinedTexts:
+        return JoinedTexts(self.words.read_examples(texts, names), self.sentences.read_examples(texts, names))
+
     def reading_notes(self, texts: Sequence[str]) -> list[str]:
         return self.words.reading_notes(texts)
 
@@ -55,7 +58,6 @@ class SideBySide:
         return FittedSideBySide(self.words.fit(examples.words, targets, weights), self.sentences)
 
     def ready_head(self) -> ReadyHead:
-        """The head for their joined vectors."""
         return self.sentences.ready_head()
 
 
@@ -86,8 +88,8 @@ class FittedSideBySide:
         joined = joined_vectors(self.words.vectors(documents.words), self.sentences.vectors(documents.sentences))
         return np.asarray(joined, np.float32)  # (documents, dim)
 
-    def word_parts(self, text: str, scorer: CentredScorer) -> list[WordPart]:
-        return effects_of_words(text, scorer, self._encode)
+    def word_parts(self, text: str, scorer: CentredScorer, slopes: Slopes) -> list[WordPart]:
+        return effects_of_words(text, scorer, slopes, self._encode)
 
     def _encode(self, texts: list[str]) -> Floats:
         return np.concatenate([self.vectors(part) for part in self.batches(texts)])

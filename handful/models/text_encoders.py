@@ -6,7 +6,7 @@ vectors. Heads, calibration, suggestions and saving use only the protocols.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, cast
@@ -21,12 +21,16 @@ from ..utils.sampling import even_sample
 from ..utils.tensors import check_parameters
 from .few_shot import FewShotModel
 from .generator import generator_facts, generator_settings
-from .heads import CentredScorer
+from .heads import CentredScorer, ReadyHead
 from .representations import Batch
 from .signatures import Evidence
 
 TEXTS_CHECKED = 100  # for unknown words
+DAMPING = 0.5  # of scores, chosen on the validation tasks of docs/log.md
 MOST_UNKNOWN = 0.4  # share of the words of the examples: at most a quarter in English corpora, half in other languages
+
+
+Slopes = Callable[[Floats], Floats]  # scores of texts (texts, classes) to factors (texts, 1)
 
 
 class Documents(Protocol):
@@ -55,6 +59,14 @@ class TextEncoder(Protocol):
 
     def read(self, texts: Iterable[str]) -> Any:
         """Read texts into documents."""
+        ...
+
+    def read_examples(self, texts: Sequence[str], names: Sequence[str]) -> Any:
+        """Read examples, followed by the words of labels, into documents to learn from."""
+        ...
+
+    def ready_head(self) -> ReadyHead:
+        """The head for its vectors."""
         ...
 
     def reading_notes(self, texts: Sequence[str]) -> list[str]:
@@ -105,8 +117,8 @@ class FittedEncoder(Protocol):
         """Whether the contributions of words add up to the scores; otherwise they are what the scores lose without a word."""
         ...
 
-    def word_parts(self, text: str, scorer: CentredScorer) -> list[WordPart]:
-        """Each word of a text with its contribution to the scores."""
+    def word_parts(self, text: str, scorer: CentredScorer, slopes: Slopes) -> list[WordPart]:
+        """Each word of a text with its contribution to the logits, which are the scores times their slopes."""
         ...
 
 
@@ -119,6 +131,12 @@ class AttentionBag:
 
     def read(self, texts: Iterable[str]) -> TokenizedTexts:
         return self.lookup.read(texts)
+
+    def read_examples(self, texts: Sequence[str], names: Sequence[str]) -> TokenizedTexts:
+        return self.read([*texts, *names])
+
+    def ready_head(self) -> ReadyHead:
+        return replace(self.model.ready_head, damping=DAMPING)
 
     def reading_notes(self, texts: Sequence[str]) -> list[str]:
         lookup, notes = self.lookup, []
@@ -170,12 +188,13 @@ class FittedAttentionBag:
         signals = [self.evidence.signal(name, distinct, documents.frequencies) for name in names]  # (distinct words,) each
         return Batch(documents.texts, np.stack(signals, axis=1), places)
 
-    def word_parts(self, text: str, scorer: CentredScorer) -> list[WordPart]:
+    def word_parts(self, text: str, scorer: CentredScorer, slopes: Slopes) -> list[WordPart]:
         documents = self.encoder.lookup.read([text])
         texts, attention = documents.texts, self.attention(documents)
         length = max(float(np.linalg.norm(attention @ texts.table[texts.rows])), TINY)
         scores = scorer.scale * ((texts.table / length - scorer.centre) @ scorer.weights)  # (distinct words, classes)
         parts = attention[:, None] * scores[texts.rows]  # (words, classes)
+        parts = parts * slopes(parts.sum(axis=0, keepdims=True))
         spelled = [documents.words[i] for i in texts.ids]
         return _every_word(text, self.encoder.lookup.max_words, spelled, attention, parts)
 

@@ -46,7 +46,7 @@ class Brain:
         self._pool.submit(self._read_words)
 
     def _read_words(self) -> None:
-        encoder, _ = open_encoder(WORDS, "en", self._folder)
+        encoder = open_encoder(WORDS, "en", self._folder)
         encoder.read(["words"])
 
     def model(self, project: ProjectRow) -> ProjectModel:

@@ -24,7 +24,7 @@ def encode_texts(database: Database, folder: Path, project: str, progress: Calla
     """Encode all texts of a project; the vectors are kept in a file, so that later readings are fast."""
     with database.reading() as connection:
         row = read_row(connection, project)
-    encoder, _ = open_encoder(row.encoder, row.language, folder)
+    encoder = open_encoder(row.encoder, row.language, folder)
     last, count = -1, 0
     while True:
         with database.reading() as connection:

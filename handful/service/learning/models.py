@@ -19,7 +19,6 @@ from ...embeddings.encoders import encoder_names, find_encoder, list_encoders
 from ...embeddings.vector_cache import CachedEncoder
 from ...embeddings.words import WordLookup
 from ...models.generator import DEFAULT_VECTORS, SHIPPED_GENERATOR, load_generator
-from ...models.heads import ReadyHead
 from ...models.sentence_encoder import SentenceEncoder
 from ...models.text_encoders import AttentionBag, TextEncoder
 from ...utils.functional import Ints
@@ -67,14 +66,12 @@ def available_encoders() -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=8)
-def open_encoder(encoder: str, language: str, folder: Path) -> tuple[TextEncoder, ReadyHead]:
-    """An encoder and the head for its vectors; vectors of a sentence encoder are kept in a file of the folder."""
+def open_encoder(encoder: str, language: str, folder: Path) -> TextEncoder:
+    """An encoder; vectors of a sentence encoder are kept in a file of the folder."""
     if encoder == WORDS:
-        model = load_generator(SHIPPED_GENERATOR)
-        return AttentionBag(WordLookup(DEFAULT_VECTORS, language, MAX_WORDS), model), model.ready_head
+        return AttentionBag(WordLookup(DEFAULT_VECTORS, language, MAX_WORDS), load_generator(SHIPPED_GENERATOR))
     cached = CachedEncoder(find_encoder(encoder), file=folder / "vectors.sqlite")
-    sentences = SentenceEncoder(encoder, cached, named=True)
-    return sentences, sentences.ready_head()
+    return SentenceEncoder(encoder, cached, named=True)
 
 
 def read_project(database: Database, project: str) -> tuple[ProjectRow, list[Any], list[LabelledText]]:
@@ -97,7 +94,8 @@ def fit_project(database: Database, folder: Path, most: int, project: str) -> tu
     known = examples.classes if sources or words else np.empty(0)
     if len(known) < 2:
         return key_of(row), ProjectModel(None, examples, sources, tests, names, np.empty(0, np.int64))
-    fitted = fit_classifier(*open_encoder(row.encoder, row.language, folder), examples)
+    encoder = open_encoder(row.encoder, row.language, folder)
+    fitted = fit_classifier(encoder, encoder.ready_head(), examples)
     places = {name: number for number, name in names.items()}
     numbers = np.array([places[str(name)] for name in fitted.classes], np.int64)
     return key_of(row), ProjectModel(fitted, examples, sources, tests, names, numbers)

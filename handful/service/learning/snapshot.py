@@ -54,7 +54,7 @@ def take_snapshot(database: Database, model_of: Callable[[str, Key], ProjectMode
         vectors = np.concatenate(
             [fitted.encoder.vectors(documents) for documents in fitted.encoder.batches(one.text for one in some)]
         )
-        scores = fitted.calibration.factor * fitted.scorer(vectors.astype(np.float64)) + fitted.calibration.shift
+        scores = fitted.logits(vectors.astype(np.float64))
         found = np.sort(fitted.probabilities(scores), axis=1)
         best = model.numbers[scores.argmax(axis=1)]
         short = (fitted.scorer.centred(vectors) @ shorten).astype(np.float16)

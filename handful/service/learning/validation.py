@@ -106,8 +106,8 @@ def left_out(fitted: FittedClassifier, examples: Examples, folds: int) -> Floats
             continue
         learned = learn(encoder, fitted.head, narrow)
         vectors = learned.encoder.vectors(documents.select(asked).documents).astype(np.float64)
-        logits = fitted.calibration.factor * learned.scorer(vectors) + learned.labelled.prior
-        found[asked[:, None], np.flatnonzero(known)] = softmax(logits)
+        calibration = replace(fitted.calibration, shift=learned.labelled.prior)
+        found[asked[:, None], np.flatnonzero(known)] = softmax(calibration.logits(learned.scorer(vectors)))
     return found
 
 

@@ -152,7 +152,8 @@ class ServedModel:
             return None
         if self._base is not None:
             return fit_classifier(self._base.fitted_.encoder.encoder, self._base.fitted_.head, examples)
-        return fit_classifier(*open_encoder("words", "en", Path()), examples)
+        encoder = open_encoder("words", "en", Path())
+        return fit_classifier(encoder, encoder.ready_head(), examples)
 
     def _examples(self, told: list[Annotation]) -> Examples:
         known = self._base.examples_ if self._base else None

@@ -57,6 +57,7 @@ from handful.making.student_texts import (
     made_up_requests,
     passages,
     phrases,
+    sensible_requests,
     sentences,
     some,
     usages,
@@ -98,6 +99,7 @@ def student_texts(seed: int = 0) -> dict[str, list[str]]:
         "usages": some(usages(), 40_000, rng),
         "phrases": some(phrases(), 25_000, rng),
         "passages": some(long, 8_000, rng),
+        "sensible requests": some(sensible_requests(180_000, rng), 150_000, rng),  # some are drawn twice
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,10 @@ TEXTS = [
     *("where is my parcel", "the soup was cold", "I was charged twice", "cancel my order please", "a small Asiatic bird"),
     *("credit card", "how do i reset the password", "the match ended in a draw", "rain is expected in the north", "lost keys"),
 ]
+EXCLUDED = (  # from requests, since tasks for validation and tests are about it
+    r"\b(banks?|banking|cards?|transfer|exchange rate|currency|top.?up|atm|voice assistant|alarm|timer|jokes?|playlist"
+    r"|veterinary|veterinarian|vet|pets?|dogs?|cats?|theat(re|er)|roaming|broadband|mobile phone|bikes?|bicycles?)\b"
+)
 ENTRIES = (
     '00001740 03 n 02 credit_card 0 plastic 0 000 | a card that lets you buy on credit; "he paid with a credit card"  ',
     "00001930 03 n 01 card 0 000 | a small stiff piece of paper  ",
@@ -66,6 +71,27 @@ def test_texts_are_drawn_once_each() -> None:
     passage = next(student_texts.passages("The cat sat on the mat. " * 40, rng))
     assert student_texts.PASSAGE[0] <= len(passage.split()) <= student_texts.PASSAGE[1]
     assert not list(student_texts.passages("Too short to be a passage.", rng))
+
+
+def test_sensible_requests_are_distinct_and_reproducible() -> None:
+    drawn = list(student_texts.sensible_requests(5000, np.random.default_rng(0)))
+    assert drawn == list(student_texts.sensible_requests(5000, np.random.default_rng(0)))
+    assert len(drawn) == 5000
+    assert len(student_texts.distinct(drawn)) >= 4800
+    assert not [text for text in drawn if "{" in text or "}" in text or text != text.strip()]
+
+
+def test_sensible_requests_come_from_complete_domains_that_no_task_is_about() -> None:
+    known = student_texts.request_domains()
+    assert sum(student_texts.KINDS.values()) == pytest.approx(1)
+    kinds = {"actions", "problems", "questions"}
+    assert all(frame.count("{}") == 1 for kind in kinds for frame in known["frames"][kind])
+    for domain in known["domains"].values():
+        assert set(domain) == kinds | {"things"}
+        assert all(len(entries) == len(set(entries)) > 0 for entries in domain.values())
+        assert not any("{" in thing or "}" in thing for thing in domain["things"])
+        assert not [entry for kind in kinds for entry in domain[kind] if re.search(r"[{}?]", entry.replace("{thing}", ""))]
+    assert not re.search(EXCLUDED, json.dumps(known), re.IGNORECASE)
 
 
 def test_targets_keep_the_similarities_of_both_encoders() -> None:

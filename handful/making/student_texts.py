@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 
@@ -12,6 +15,16 @@ SHORTEST, LONGEST = 3, 36  # words of a sentence
 PASSAGE = (50, 110)  # fewest and most words of a long text
 LETTERS = 0.7  # share of letters and spaces, below which a line is no sentence
 WORDNET = Path("/usr/share/wordnet")  # of the Debian package wordnet-base
+REQUEST_DOMAINS = Path(__file__).with_name("request_domains.json")
+KINDS = {  # shares of the kinds of sensible requests, of which some are two in one text
+    ("actions",): 0.38,
+    ("problems",): 0.22,
+    ("questions",): 0.12,
+    ("problems", "actions"): 0.18,
+    ("problems", "questions"): 0.05,
+    ("actions", "questions"): 0.05,
+}
+DATED = 0.12  # share of actions that are meant for some time
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 QUOTED = re.compile(r"^\s*([>|:#]|--|.*\b(writes|wrote|says)\s*:|In article )")
 CONTRACTED = re.compile(r" (n't|'s|'re|'ve|'ll|'d|'m)\b")
@@ -132,6 +145,63 @@ def _frequent(folder: Path, kind: str, least: float = 3.3) -> list[str]:
 
     found = {word.lower() for words, _ in _entries(folder, [kind]) for word in words[:2] if len(word) > 2}
     return sorted(word for word in found if zipf_frequency(word, "en") >= least)
+
+
+# Sensible requests
+
+
+Texts = Mapping[str, Sequence[str]]  # by kind
+
+
+class RequestDomains(TypedDict):
+    """Parts of requests: frames by kind, and the things, actions, problems and questions of each domain."""
+
+    frames: Texts
+    domains: Mapping[str, Texts]
+
+
+@cache
+def request_domains() -> RequestDomains:
+    """The frames and domains of sensible requests."""
+    known: RequestDomains = json.loads(REQUEST_DOMAINS.read_text(encoding="utf-8"))
+    return known
+
+
+def sensible_requests(number: int, rng: np.random.Generator) -> Iterator[str]:
+    """Requests as people type them to everyday services: each makes sense in its domain."""
+    known = request_domains()
+    domains, kinds = list(known["domains"].values()), list(KINDS)
+    for kind in rng.choice(len(kinds), size=number, p=list(KINDS.values())):
+        domain = domains[int(rng.integers(len(domains)))]
+        thing = _one(domain["things"], rng)  # the same in both parts of a request
+        parts = [_framed(part, known["frames"], domain, rng).replace("{thing}", thing) for part in kinds[kind]]
+        yield _as_typed(parts, known["frames"], rng)
+
+
+def _one(texts: Sequence[str], rng: np.random.Generator) -> str:
+    return texts[int(rng.integers(len(texts)))]
+
+
+def _framed(kind: str, frames: Texts, domain: Texts, rng: np.random.Generator) -> str:
+    said = _one(domain[kind], rng)
+    if kind == "actions" and rng.random() < DATED:
+        said = f"{said} {_one(frames['circumstances'], rng)}"
+    return _one(frames[kind], rng).replace("{}", said)
+
+
+def _as_typed(parts: list[str], frames: Texts, rng: np.random.Generator) -> str:
+    """The parts as one text, with or without greeting, ending, last punctuation mark, capitals and apostrophes."""
+    greeted, ended, unmarked, capitals, lower, bare = rng.random(6) < (0.08, 0.1, 0.5, 0.8, 0.4, 0.1)
+    if greeted:
+        parts = [f"{_one(frames['greetings'], rng)} {parts[0]}", *parts[1:]]
+    if ended:
+        parts = [*parts, _one(frames["endings"], rng)]
+    elif unmarked:
+        parts = [*parts[:-1], parts[-1].rstrip(".?")]
+    text = " ".join(part[0].upper() + part[1:] if capitals else part for part in parts)
+    if bare:
+        text = text.replace("'", "")
+    return text.lower() if lower else text
 
 
 # All together

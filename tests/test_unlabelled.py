@@ -10,8 +10,7 @@ from test_label_words import draw, requests  # noqa: F401 - a fixture
 
 from handful import FewShotClassifier
 from handful.errors import HandfulWarning
-from handful.models import examples
-from handful.models.examples import _near, scorer_from_vectors
+from handful.models.examples import _Known, _likeness, _moved_to, _near, scorer_from_vectors
 from handful.models.heads import ReadyHead
 from handful.models.sentence_encoder import SENTENCE_HEAD, SENTENCE_SCALE
 
@@ -95,19 +94,47 @@ def test_far_texts_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("classes", [5, 40])
-def test_label_words_alone_move_towards_the_texts(classes: int, monkeypatch) -> None:
+def test_label_words_alone_move_towards_the_texts(classes: int) -> None:
     """What all texts have in common, and no label has, would otherwise speak for the class whose label is like it."""
+    names, texts, truth = _labels_and_texts(classes)
+    head = ReadyHead(SENTENCE_HEAD, {"scale": SENTENCE_SCALE})
+    known = _Known(names, np.eye(classes, dtype=np.float32), np.ones(classes, np.float32))
+    moved, trust = _moved_to(texts[:400], known, head)
+    assert trust == 1
+
+    def accuracy(scorer) -> float:
+        return float(np.mean(scorer(texts[400:]).argmax(axis=1) == truth[400:]))
+
+    pooled = scorer_from_vectors(head, names, known.targets, np.ones(classes, bool), texts[:400])
+    assert accuracy(moved.scorer(head)) > accuracy(known.scorer(head)) + 0.02
+    assert accuracy(pooled) > accuracy(known.scorer(head)) + 0.1
+
+
+def test_label_words_alone_ignore_texts_that_none_of_them_answers() -> None:
+    names, _, _ = _labels_and_texts(20)
+    head = ReadyHead(SENTENCE_HEAD, {"scale": SENTENCE_SCALE})
+    noise = np.eye(64, dtype=np.float32)[np.arange(400) % 40 + 24]  # along no label
+    known = _Known(names, np.eye(20, dtype=np.float32), np.ones(20, np.float32))
+    still, trust = _moved_to(noise, known, head)
+    assert trust == 0
+    assert np.array_equal(still.vectors, names)
+    pooled, alone = (scorer_from_vectors(head, names, known.targets, np.ones(20, bool), pool) for pool in (noise, None))
+    assert np.array_equal(pooled(noise), alone(noise))
+
+
+def test_texts_count_less_the_farther_their_mean_is_from_that_of_the_examples() -> None:
+    rng = np.random.default_rng(0)
+    examples, texts = rng.normal(size=(20, 64)).astype(np.float32), rng.normal(size=(500, 64)).astype(np.float32)
+    shifts = [np.float32(size) * np.eye(64, dtype=np.float32)[0] for size in (0, 2.5, 8)]
+    same, other, far = (_likeness(texts + shift, examples) for shift in shifts)
+    assert same > 0.9
+    assert 0.4 < other < 0.7  # its squared distance is a tenth of the examples' variance
+    assert far < 0.15
+    assert _likeness(texts, examples[:1]) == 1
+
+
+def _labels_and_texts(classes: int):
     rng = np.random.default_rng(0)
     names = np.eye(classes, 64, dtype=np.float32)
     truth = np.arange(800) % classes
-    texts = names[truth] + names[0] + rng.normal(size=(800, 64)).astype(np.float32) / 8
-    head = ReadyHead(SENTENCE_HEAD, {"scale": SENTENCE_SCALE})
-
-    def accuracy(pool) -> float:
-        scorer = scorer_from_vectors(head, names, np.eye(classes, dtype=np.float32), np.ones(classes, bool), pool)
-        return float(np.mean(scorer(texts[400:]).argmax(axis=1) == truth[400:]))
-
-    alone, moved = accuracy(None), accuracy(texts[:400])
-    monkeypatch.setattr(examples, "TOWARDS_TEXTS", 0.0)
-    assert moved > accuracy(texts[:400]) + 0.02
-    assert moved > alone + 0.1
+    return names, names[truth] + names[0] + rng.normal(size=(800, 64)).astype(np.float32) / 8, truth

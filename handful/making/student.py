@@ -30,7 +30,7 @@ from ..utils.functional import Floats, Ints, unit_length
 
 BLOCK = 8192  # texts whose teacher vectors are saved together
 LONGEST = 96  # pieces of a text, including special ones
-PIECES = 2048  # of a batch at most, including padding
+PIECES = 6144  # of a batch at most, including padding
 SHARPNESS = 10.0  # of the similarities inside a batch
 SIMILARITIES = 0.5  # weight of their loss
 TEACHER_SHARE = 0.7  # of the squared length of targets; the rest is that of the encoder whose layers the student has
@@ -49,9 +49,9 @@ class StudentTraining:
 
     layers: int = 6
     steps: int = 4000
-    batch: int = 64  # texts
-    rate: float = 1e-4
-    map_rate: float = 3e-4
+    batch: int = 256  # texts
+    rate: float = 2e-4
+    map_rate: float = 6e-4
     warm_up: int = 200  # steps
     falling: float = 0.6  # share of the steps
     rounded: float = 0.2  # share of the steps, at the end, with numbers rounded as in the exported file
@@ -148,7 +148,9 @@ def new_student(source: str, dim: int, layers: int) -> Student:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    transformer = AutoModel.from_pretrained(Reader(source).folder)
+    transformer = AutoModel.from_pretrained(
+        Reader(source).folder, attn_implementation="eager"
+    )  # the gradients of others are slow
     transformer.pooler = None
     every = transformer.encoder.layer
     if not 1 <= layers <= len(every):
@@ -265,7 +267,7 @@ def train(
         {"params": [p for p in student.parameters() if id(p) not in mapped], "full": training.rate},
         {"params": list(student.map.parameters()), "full": training.map_rate},
     ]
-    optimizer = torch.optim.AdamW(groups, lr=training.rate)
+    optimizer = torch.optim.AdamW(groups, lr=training.rate, fused=True)
     step, seen, seconds = _resume(folder / CHECKPOINT, student, optimizer)
     if step == 0 and not (folder / CHECKPOINT).exists():
         some = slice(0, MAPPED)

@@ -25,7 +25,11 @@ POOL_STRENGTH = 24.0  # and all texts of a class like at most this many, if ther
 FEW_CLASSES = 5  # there are more classes than this, since a wrong pool harms few classes most
 LEAST_SHARE = 0.5  # of a text's largest probability, for an unlabelled text to count for a class
 LEAST_TEXTS = 0.5  # unlabelled texts of a class, in sum of probabilities
-TOWARDS_TEXTS = 0.75  # of the way from label words to unlabelled texts, if there are no examples that say where texts are
+CERTAIN = (
+    0.2,
+    0.3,
+)  # without examples, texts that label words answer with less certainty than this do not count, with more fully
+DISTANT = 0.1  # of the examples' variance: with this squared distance between their means, unlabelled texts count half
 NEAR_EXAMPLES = 25  # percentile of how near examples are to each other: unlabelled texts farther away from all do not count
 FAIR_SHARE = 0.5  # of the mean number of texts per class: a class that has fewer may be absent, and its texts count less
 MOST_COMPARED = 2000  # examples that unlabelled texts are compared with
@@ -98,13 +102,16 @@ def weighted_scorer(
     known = _Known(_names_among_examples(vectors, labelled), labelled.targets, weights)
     if texts is None or not len(texts):
         return known.scorer(head), 0
-    if labelled.names.all():
-        step = TOWARDS_TEXTS * (texts.mean(axis=0) - vectors.mean(axis=0))
-        known = replace(known, vectors=(vectors + step).astype(np.float32))
-    scorer = known.scorer(head)
-    near = _near(texts, vectors[~labelled.names])
-    alike = min(1.0, float(near.mean()) / (1 - NEAR_EXAMPLES / 100))  # 1 if the texts are as near as examples are
-    return _with_pool(head, known, scorer, texts[near], alike), int(near.sum())
+    examples = vectors[~labelled.names]
+    near = _near(texts, examples)
+    if not near.any():
+        return known.scorer(head), 0
+    texts = texts[near]
+    if len(examples):
+        trust = min(1.0, float(near.mean()) / (1 - NEAR_EXAMPLES / 100)) * _likeness(texts, examples)
+    else:
+        known, trust = _moved_to(texts, known, head)
+    return (_with_pool(head, known, texts, trust), len(texts)) if trust else (known.scorer(head), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,18 +192,43 @@ def _near(texts: Floats, examples: Floats) -> Bools:
     return np.concatenate([(part @ examples.T).max(axis=1) >= least for part in parts]) & texts.any(axis=1)
 
 
-def _with_pool(head: ReadyHead, known: _Known, scorer: CentredScorer, texts: Floats, alike: float) -> CentredScorer:
+def _likeness(texts: Floats, examples: Floats) -> float:
+    """From 1 to 0: how near the mean of the texts is to that of the examples, apart from chance."""
+    examples = examples[examples.any(axis=1)]
+    if len(examples) < 2:
+        return 1.0
+    variance = float(examples.var(axis=0, ddof=1).sum())
+    distance = float(((texts.mean(axis=0) - examples.mean(axis=0)) ** 2).sum()) - variance / len(examples)
+    return 1 / (1 + max(0.0, distance) / max(DISTANT * variance, TINY))
+
+
+def _moved_to(texts: Floats, known: _Known, head: ReadyHead) -> tuple[_Known, float]:
+    """Label words moved to where the texts are, and how far: as far as they answer the texts with certainty.
+
+    Without examples, nothing else says where the texts to be answered are, and whether these ones are like them.
+    """
+    step = (texts.mean(axis=0) - known.vectors.mean(axis=0)).astype(np.float32)
+    moved = replace(known, vectors=known.vectors + step)
+    doubtful, certain = CERTAIN
+    trust = float(np.clip((_certainty(softmax(moved.scorer(head)(texts))) - doubtful) / (certain - doubtful), 0, 1))
+    return replace(known, vectors=known.vectors + np.float32(trust) * step), trust
+
+
+def _certainty(shares: Floats) -> float:
+    """From 0 to 1: how far the probabilities (texts, classes) are from being equal."""
+    return 1 - float(entropy(shares).mean()) / float(np.log(shares.shape[1]))
+
+
+def _with_pool(head: ReadyHead, known: _Known, texts: Floats, trust: float) -> CentredScorer:
     """Assign the texts to classes, add each class's mean text to its examples, and repeat with the scorer learned so.
 
-    The less certain the first assignment is, and the less the pool is like the examples, the less the texts count: they may
-    belong to other classes.
+    The less certain the first assignment is, and the less the texts are trusted, the less they count: they may belong to
+    other classes.
     """
-    if not len(texts):
-        return scorer
+    scorer = known.scorer(head)
     classes = known.targets.shape[1]
     shares = softmax(scorer(texts))  # (texts, classes)
-    certainty = 1 - float(entropy(shares).mean()) / np.log(classes)
-    most = POOL_STRENGTH * max(1.0, classes / FEW_CLASSES) ** 0.5 * certainty**3 * alike
+    most = POOL_STRENGTH * max(1.0, classes / FEW_CLASSES) ** 0.5 * _certainty(shares) ** 3 * trust
     for _ in range(POOL_ROUNDS):
         shares[shares < LEAST_SHARE * shares.max(axis=1, keepdims=True)] = 0
         sizes = shares.sum(axis=0)

@@ -42,14 +42,15 @@ from handful.making.student import (
     StudentTraining,
     encode,
     joint_targets,
+    layers_of,
     load_student,
     new_student,
     side_by_side,
-    start_from,
+    start_with,
     teacher_vectors,
     train,
 )
-from handful.making.student_export import export, own_part
+from handful.making.student_export import export, exported_layers, own_part
 from handful.making.student_texts import (
     distinct,
     fragments,
@@ -217,7 +218,7 @@ def train_student(work: Path, arguments: argparse.Namespace) -> None:
         write_json(folder / "peers.json", {name: validate(unit_vectors(peer)) for name, peer in peers.items()})
     student = new_student(SOURCE, targets.shape[1], training.layers)
     if arguments.start:
-        start_from(arguments.start, student)
+        start_with(exported_layers(arguments.start) if arguments.start.suffix == ".onnx" else layers_of(arguments.start), student)
     train(student, SOURCE, texts, targets, training, folder, validate, arguments.every)
 
 
@@ -253,7 +254,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=None, help="Use only the first texts.")
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--steps", type=int, default=StudentTraining.steps)
-    parser.add_argument("--start", type=Path, help="Checkpoint of another run whose layers to start with, instead of MiniLM's.")
+    parser.add_argument("--start", type=Path, help="Checkpoint or exported model.onnx of another run, whose layers to start with instead of MiniLM's.")
     parser.add_argument("--half", action="store_true", help="Train in bfloat16.")
     parser.add_argument("--every", type=float, default=600.0, help="Seconds between checkpoints.")
     arguments = parser.parse_args()

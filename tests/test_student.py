@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from handful.embeddings.onnx_encoder import OnnxEncoder
+from handful.errors import DataError
 from handful.making import student_texts
 from handful.utils.functional import unit_length
 
@@ -23,13 +24,14 @@ from handful.making.student import (  # noqa: E402
     StudentTraining,
     encode,
     joint_targets,
+    layers_of,
     new_student,
     side_by_side,
-    start_from,
+    start_with,
     teacher_vectors,
     train,
 )
-from handful.making.student_export import COMMON, export, own_part  # noqa: E402
+from handful.making.student_export import COMMON, export, exported_layers, own_part  # noqa: E402
 
 TEXTS = [
     *("where is my parcel", "the soup was cold", "I was charged twice", "cancel my order please", "a small Asiatic bird"),
@@ -163,7 +165,7 @@ def test_a_student_learns_is_resumed_and_exported(tmp_path: Path) -> None:
     learned = (encode(again, "minilm", TEXTS) * targets).sum(axis=1).mean()
     assert learned > (encode(new_student("minilm", teacher.dim, 1), "minilm", TEXTS) * targets).sum(axis=1).mean() + 0.3
     other = new_student("minilm", teacher.dim, 1)
-    start_from(tmp_path / making.CHECKPOINT, other)
+    start_with(layers_of(tmp_path / making.CHECKPOINT), other)
     torch.testing.assert_close(other.transformer.state_dict(), again.transformer.state_dict())
     assert not torch.equal(other.map.weight, again.map.weight)
     export(again, "minilm", tmp_path / "encoder")
@@ -171,3 +173,11 @@ def test_a_student_learns_is_resumed_and_exported(tmp_path: Path) -> None:
     np.testing.assert_allclose(small[:, 0], COMMON**0.5, atol=1e-6)
     assert (own_part(small) * own_part(encode(again, "minilm", TEXTS))).sum(axis=1).min() > 0.95
     assert (tmp_path / "encoder" / "model.onnx").stat().st_size < 16e6
+    packed = exported_layers(tmp_path / "encoder" / "model.onnx")
+    exact = again.transformer.state_dict()
+    assert {name.removeprefix(making.LAYERS) for name in packed} == set(exact) - {"embeddings.position_ids"}
+    for name, values in packed.items():
+        wanted = exact[name.removeprefix(making.LAYERS)]
+        assert (values - wanted).norm() < 0.04 * wanted.norm(), name
+    with pytest.raises(DataError, match="as many layers"):
+        start_with(packed, new_student("minilm", teacher.dim, 2))

@@ -38,6 +38,7 @@ MAP_PENALTY = 1e-3  # of the least-squares map, times the mean squared length
 WEIGHT_STEPS, INPUT_STEPS = 63, 255  # of rounded numbers: seven bits with a sign, and eight without
 MAPPED = 12_000  # texts that it is fitted to
 CHECKPOINT, CURVE = "checkpoint.safetensors", "curve.jsonl"
+LAYERS = "transformer."  # begins the names of a student's layers
 OPTIMIZER = "optimizer."  # begins the names of its moments
 Encode = Callable[[Sequence[str]], Floats]
 Evaluate = Callable[[Encode], Mapping[str, Any]]
@@ -329,11 +330,19 @@ def load_student(path: Path, student: Student) -> None:
         student.load_state_dict({name: saved.get_tensor(name) for name in names})
 
 
-def start_from(path: Path, student: Student) -> None:
-    """Give a student the layers of a checkpoint of another run, but not its map, which is fitted to the targets."""
+def layers_of(path: Path) -> dict[str, torch.Tensor]:
+    """The layers of a checkpoint of another run, but not its map, which is fitted to the targets."""
     with safe_open(path, "pt") as saved:
-        names = [name for name in saved.keys() if name.startswith("transformer.")]  # noqa: SIM118
-        student.load_state_dict({name: saved.get_tensor(name) for name in names}, strict=False)
+        names = [name for name in saved.keys() if name.startswith(LAYERS)]  # noqa: SIM118
+        return {name: saved.get_tensor(name) for name in names}
+
+
+def start_with(layers: Mapping[str, torch.Tensor], student: Student) -> None:
+    """Give a student all of its layers, of another run or of an exported student."""
+    missing = [name for name in student.state_dict() if name.startswith(LAYERS) and name not in layers]
+    if missing:
+        raise DataError(f"The student to start with has no {missing[0]}: give one with as many layers.")
+    student.load_state_dict(dict(layers), strict=False)
 
 
 class _Meter:

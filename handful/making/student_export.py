@@ -20,6 +20,7 @@ from .student import Student
 
 OPSET = 17
 OUTPUT = "vectors"
+STEPS, SCALE = ".steps", ".scale"  # end the names of a packed table's parts
 LARGEST_STEP = 127  # of 8 bits with a sign
 MATRICES = ("MatMul", "Gemm")
 COMMON = 0.45  # of the squared length of bge-small's vectors is common to all texts
@@ -67,6 +68,26 @@ def own_part(vectors: Floats) -> Floats:
     return unit_length(vectors[:, 1:])  # type: ignore[no-any-return]
 
 
+def exported_layers(path: Path) -> dict[str, torch.Tensor]:
+    """The layers of an exported student, by the names of its parameters; its map is left out."""
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load(str(path)).graph
+    numbers = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    found = {name: values for name, values in numbers.items() if values.dtype == np.float32}
+    for name in [name for name in numbers if name.endswith(STEPS)]:
+        table = name.removesuffix(STEPS)
+        found[table] = numbers[name] * numbers[table + SCALE]
+    for node in graph.node:
+        if node.op_type == "MatMulInteger":
+            matrix = node.input[1].removesuffix("_quantized")
+            owner = node.name.strip("/").rpartition("/")[0].replace("/", ".")
+            found[f"{owner}.weight"] = (numbers[node.input[1]] * numbers[f"{matrix}_scale"]).T
+    layers = {name.removeprefix("student."): values for name, values in found.items() if "transformer." in name}
+    return {name: torch.from_numpy(np.array(values)) for name, values in layers.items() if not name.endswith(SCALE)}
+
+
 def write_exact(student: Student, path: str) -> None:
     """Write the model in single precision."""
     example = torch.ones((2, 8), dtype=torch.int64)
@@ -88,7 +109,7 @@ def pack_rows(model: Any, least: int = 1 << 20) -> Any:
             continue
         table = numpy_helper.to_array(tensor)
         scales = np.maximum(np.abs(table).max(axis=1, keepdims=True), 1e-12) / LARGEST_STEP
-        steps, scale = f"{tensor.name}.steps", f"{tensor.name}.scale"
+        steps, scale = tensor.name + STEPS, tensor.name + SCALE
         graph.initializer.remove(tensor)
         graph.initializer.append(numpy_helper.from_array(np.round(table / scales).astype(np.int8), steps))
         graph.initializer.append(numpy_helper.from_array(scales.astype(np.float32), scale))

@@ -25,10 +25,7 @@ POOL_STRENGTH = 24.0  # and all texts of a class like at most this many, if ther
 FEW_CLASSES = 5  # there are more classes than this, since a wrong pool harms few classes most
 LEAST_SHARE = 0.5  # of a text's largest probability, for an unlabelled text to count for a class
 LEAST_TEXTS = 0.5  # unlabelled texts of a class, in sum of probabilities
-CERTAIN = (
-    0.2,
-    0.3,
-)  # without examples, texts that label words answer with less certainty than this do not count, with more fully
+CERTAIN = 0.1  # without examples, texts that label words answer this much more certainly than by chance count fully
 DISTANT = 0.1  # of the examples' variance: with this squared distance between their means, unlabelled texts count half
 NEAR_EXAMPLES = 25  # percentile of how near examples are to each other: unlabelled texts farther away from all do not count
 FAIR_SHARE = 0.5  # of the mean number of texts per class: a class that has fewer may be absent, and its texts count less
@@ -209,8 +206,7 @@ def _moved_to(texts: Floats, known: _Known, head: ReadyHead) -> tuple[_Known, fl
     """
     step = (texts.mean(axis=0) - known.vectors.mean(axis=0)).astype(np.float32)
     moved = replace(known, vectors=known.vectors + step)
-    doubtful, certain = CERTAIN
-    trust = float(np.clip((_certainty(softmax(moved.scorer(head)(texts))) - doubtful) / (certain - doubtful), 0, 1))
+    trust = float(np.clip((_certainty(softmax(moved.scorer(head)(texts))) - head.doubt) / CERTAIN, 0, 1))
     return replace(known, vectors=known.vectors + np.float32(trust) * step), trust
 
 

@@ -184,12 +184,14 @@ class RefinedRidge(UnitRidge):
 class ReadyHead:
     """A unit ridge with its meta-learned parameters, ready to be fitted.
 
-    With `damping`, probabilities depend less on how widely the scores of a text are spread over the classes.
+    With `damping`, probabilities depend less on how widely the scores of a text are spread over the classes. `doubt` is the
+    certainty below which answers learned from label words alone say nothing about unlabelled texts.
     """
 
     head: UnitRidge
     parameters: Parameters
     damping: float = 0.0
+    doubt: float = 0.1
 
     def fit(self, vectors: Array, targets: Array, weights: Array, exclusive: bool) -> CentredScorer:
         """Fit a scorer to the vectors, targets and weights of examples, for classes that exclude one another or do not."""

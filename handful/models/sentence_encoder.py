@@ -28,7 +28,7 @@ LEAST_ALIKE = 0.95  # cosine of the same text by the same encoder: int8 engines 
 PHRASINGS = ("{}", "{}?", "topic: {}", "I have a question about {}.", "This text is about {}.")  # of a label's words
 SENTENCE_HEAD = RefinedRidge(anchor=1.0, pull=0.1)
 SENTENCE_SCALE = np.array([1.563, -0.091, -0.249], np.float32)
-SENTENCE_DAMPING = 0.25
+SENTENCE_DAMPING, SENTENCE_DOUBT = 0.25, 0.2
 
 
 @runtime_checkable
@@ -139,7 +139,7 @@ class SentenceEncoder:
         return known
 
     def ready_head(self) -> ReadyHead:
-        return ReadyHead(SENTENCE_HEAD, {"scale": SENTENCE_SCALE}, SENTENCE_DAMPING)
+        return ReadyHead(SENTENCE_HEAD, {"scale": SENTENCE_SCALE}, SENTENCE_DAMPING, SENTENCE_DOUBT)
 
     # What a saved classifier keeps of it
 

@@ -218,7 +218,9 @@ def train_student(work: Path, arguments: argparse.Namespace) -> None:
         write_json(folder / "peers.json", {name: validate(unit_vectors(peer)) for name, peer in peers.items()})
     student = new_student(SOURCE, targets.shape[1], training.layers)
     if arguments.start:
-        start_with(exported_layers(arguments.start) if arguments.start.suffix == ".onnx" else layers_of(arguments.start), student)
+        start_with(
+            exported_layers(arguments.start) if arguments.start.suffix == ".onnx" else layers_of(arguments.start), student
+        )
     train(student, SOURCE, texts, targets, training, folder, validate, arguments.every)
 
 
@@ -254,7 +256,11 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=None, help="Use only the first texts.")
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--steps", type=int, default=StudentTraining.steps)
-    parser.add_argument("--start", type=Path, help="Checkpoint or exported model.onnx of another run, whose layers to start with instead of MiniLM's.")
+    parser.add_argument(
+        "--start",
+        type=Path,
+        help="Checkpoint or exported model.onnx of another run, whose layers to start with instead of MiniLM's.",
+    )
     parser.add_argument("--half", action="store_true", help="Train in bfloat16.")
     parser.add_argument("--every", type=float, default=600.0, help="Seconds between checkpoints.")
     arguments = parser.parse_args()

@@ -86,6 +86,23 @@ def test_label_words_help_and_shuffled_ones_are_ignored(requests, ways: int, sho
     assert np.median(weights["shuffled"]) == 0
 
 
+def test_of_exchanged_label_words_only_those_count_less(requests) -> None:
+    scores: dict[str, list[float]] = {"alone": [], "exchanged": []}
+    kept, exchanged = [], []
+    for seed in range(6):
+        texts, labels, queries, truth = draw(requests, 10, 5, seed)
+        classes = sorted(set(labels))
+        words = {label: label_words(label) for label in classes}
+        words |= {one: words[other] for one, other in zip(classes[:4], classes[1:4] + classes[:1], strict=True)}
+        for name, given in (("alone", False), ("exchanged", words)):
+            clf = FewShotClassifier().fit(texts, labels, class_names=given)
+            scores[name].append(clf.score(queries, truth))
+        kept.append(len({*clf.fitted_.sources.named} & {*classes[4:]}) / 6)
+        exchanged.append(len({*clf.fitted_.sources.named} & {*classes[:4]}) / 4)
+    assert np.mean(scores["exchanged"]) > np.mean(scores["alone"]) - 0.01
+    assert np.mean(kept) > np.mean(exchanged) + 0.3
+
+
 def test_codes_are_no_help_and_no_harm(requests) -> None:
     texts, labels, queries, _ = draw(requests, 5, 1, 0)
     codes = {label: f"q{number}" for number, label in enumerate(sorted(set(labels)))}

@@ -18,13 +18,15 @@ from ..utils.parallel import single_blas_thread
 from .calibration import Calibration, calibrate
 from .labels import Array, Examples, LabelFormat, Labels, chosen_classes, labels_of
 
+LEAST_COUNTED = 0.1  # examples that the words of a label are worth, to be named among the sources
+
 
 @dataclass(frozen=True)
 class Sources:
     """Which other sources than examples a classifier has learned from."""
 
     named: tuple[Any, ...] = ()  # classes whose label words counted
-    name_weight: float = 0.0  # how many examples the words of a label counted for
+    name_weight: float = 0.0  # how many examples the words of a label counted for, on average over these classes
     unlabeled: int = 0  # unlabelled texts that were given
     pooled: int = 0  # and those that counted, because they are similar to the examples
 
@@ -118,6 +120,7 @@ def labelled_documents(encoder: TextEncoder, examples: Examples, classes: Array)
 
 
 def _sources(learned: Learned, classes: Array, unlabeled: int) -> Sources:
-    named = learned.labelled.targets[learned.labelled.names].any(axis=0)
-    labels = tuple(classes[named].tolist()) if learned.name_weight else ()
-    return Sources(labels, learned.name_weight, unlabeled, learned.pooled)
+    described = learned.labelled.targets[learned.labelled.names].any(axis=0)
+    counted = described & (learned.name_weights >= LEAST_COUNTED)
+    weight = float(learned.name_weights[counted].mean()) if counted.any() else 0.0
+    return Sources(tuple(classes[counted].tolist()), weight, unlabeled, learned.pooled)

@@ -18,10 +18,13 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 # Chosen on the validation tasks of docs/log.md
 NAME_WEIGHT = 3.0  # the words of a label count like this many examples
 NAME_SHARPNESS = 10.0  # factor that turns cosines with label words into logits
+CHANCE, SURE = (0.25, 2.0), (0.625, 4.0)  # standard deviations per other class, and at most, above chance: label words do not
+# count up to the first, and fully from the second
+BETTER_NAME = 0.5  # power of how much likelier the words of another label make a class's examples
 POOL_ROUNDS = 4  # of assigning unlabelled texts to classes
-POOL_TEXT_WEIGHT = 0.2  # an unlabelled text counts like this many examples,
+POOL_TEXT_WEIGHT = 0.3  # an unlabelled text counts like this many examples,
 FEW_TEXTS = 10.0  # of a class count half of that,
-POOL_STRENGTH = 24.0  # and all texts of a class like at most this many, if there is no doubt where they belong; more if
+POOL_STRENGTH = 36.0  # and all texts of a class like at most this many, if there is no doubt where they belong; more if
 FEW_CLASSES = 5  # there are more classes than this, since a wrong pool harms few classes most
 LEAST_SHARE = 0.5  # of a text's largest probability, for an unlabelled text to count for a class
 LEAST_TEXTS = 0.5  # unlabelled texts of a class, in sum of probabilities
@@ -83,19 +86,23 @@ def scorer_from_vectors(
     """Learn from the vectors of examples and label words with one-hot targets, and from those of unlabelled texts, if given."""
     vectors = unit_length(vectors)
     labelled = LabelledDocuments(None, targets, np.ones(len(targets), np.float32), True, names)
-    name_weight = trust_in_names(vectors, labelled)
+    name_weights = trust_in_names(vectors, labelled)
     kept = ~labelled.needless_names
-    if name_weight == 0 and not kept.all():
+    if not name_weights.any() and not kept.all():
         return scorer_from_vectors(head, vectors[kept], targets[kept], names[kept], texts)
-    return weighted_scorer(head, vectors, labelled, name_weight, None if texts is None else unit_length(texts))[0]
+    return weighted_scorer(head, vectors, labelled, name_weights, None if texts is None else unit_length(texts))[0]
 
 
 def weighted_scorer(
-    head: ReadyHead, vectors: Floats, labelled: LabelledDocuments, name_weight: float, texts: Floats | None
+    head: ReadyHead, vectors: Floats, labelled: LabelledDocuments, name_weights: Floats, texts: Floats | None
 ) -> tuple[CentredScorer, int]:
-    """A scorer learned from unit vectors, and the number of unlabelled texts that counted."""
-    weights = np.where(labelled.names, np.float32(max(name_weight, 1)), labelled.weights)
-    weights[labelled.needless_names] = name_weight
+    """A scorer learned from unit vectors, and the number of unlabelled texts that counted.
+
+    `name_weights` says how many examples the words of each class's label are worth: (classes,).
+    """
+    worth = labelled.targets @ name_weights  # (documents,)
+    weights = np.where(labelled.names, np.maximum(worth, 1), labelled.weights).astype(np.float32)
+    weights[labelled.needless_names] = worth[labelled.needless_names]
     known = _Known(_names_among_examples(vectors, labelled), labelled.targets, weights)
     if texts is None or not len(texts):
         return known.scorer(head), 0
@@ -136,28 +143,50 @@ def _class_means(vectors: Floats, targets: Floats, weights: Floats) -> Floats:
     return weighted.T @ vectors / np.maximum(weighted.sum(axis=0), TINY)[:, None]  # type: ignore[no-any-return]
 
 
-def trust_in_names(vectors: Floats, labelled: LabelledDocuments) -> float:
-    """How many examples the words of a label are worth, by how well all of them together answer the labelled examples.
+def trust_in_names(vectors: Floats, labelled: LabelledDocuments) -> Floats:
+    """How many examples the words of each class's label are worth, by how well they answer the labelled examples: (classes,).
 
-    They count fully if they make the examples' labels much more likely than guessing does, and not at all if they make them
-    less likely, as shuffled labels do. Vectors have length 1, or 0 if nothing of a document is known.
+    None if they answer no better than words dealt out to the classes by chance, as shuffled labels do not. The words of one
+    class count less if its examples contradict them, or fit the words of another class better. Vectors have length 1, or 0
+    if nothing of a document is known.
     """
     present = vectors.any(axis=1)
     names, examples = labelled.names & present, ~labelled.names & present
-    both = _class_means(vectors, labelled.targets, names * np.float32(1)).any(axis=1)  # classes with names
-    both &= (examples * np.float32(1)) @ labelled.targets > 0  # and with examples
-    if not names.any():
-        return 0.0
+    words = _class_means(vectors, labelled.targets, names * np.float32(1))  # (classes, dim)
+    both = words.any(axis=1) & ((examples * np.float32(1)) @ labelled.targets > 0)  # classes with names and examples
+    worth = np.full(len(both), NAME_WEIGHT if names.any() else 0.0, np.float32)
     if both.sum() < 2:
-        return NAME_WEIGHT
+        return worth
     asked = examples & (labelled.targets[:, both].sum(axis=1) > 0)
     targets, weights = labelled.targets[asked][:, both], labelled.weights[asked]
-    words = _class_means(vectors, labelled.targets, names * np.float32(1))[both]  # (classes, dim)
     centre = _class_means(vectors[asked], targets, weights).mean(axis=0)
-    cosines = (vectors[asked] - centre) @ (words - words.mean(axis=0)).T  # (examples, classes)
-    likelihood = (softmax(NAME_SHARPNESS * cosines) * targets).sum(axis=1)
-    evidence = float(weights @ np.log(np.maximum(likelihood, TINY) * both.sum()))
-    return NAME_WEIGHT * max(0.0, 1 - float(np.exp(-evidence)))
+    cosines = (vectors[asked] - centre) @ (words[both] - words[both].mean(axis=0)).T  # (examples, words)
+    likelihood = np.log(np.maximum(softmax(NAME_SHARPNESS * cosines) * both.sum(), TINY))
+    evidence = (targets * weights[:, None]).T @ likelihood  # (classes, words): for each class having these words
+    worth *= _better_than_chance(evidence)
+    worth[both] *= _own_words(evidence)
+    return worth
+
+
+def _better_than_chance(evidence: Floats) -> float:
+    """From 0 to 1: how far the evidence for each class's own words exceeds guessing, and that for words dealt out at random.
+
+    The sum over the classes is compared with its mean and standard deviation over all orders of the words.
+    """
+    others = len(evidence) - 1
+    centred = evidence - evidence.mean(axis=0) - evidence.mean(axis=1, keepdims=True) + evidence.mean()
+    deviation = float(np.sqrt((centred**2).sum() / others))
+    found = float(np.trace(centred)) / max(deviation, TINY)
+    least, enough = (min(most, each * others) for each, most in (CHANCE, SURE))
+    guessing = 1 - float(np.exp(-max(0.0, float(np.trace(evidence)))))
+    return min(guessing, max(0.0, (found - least) / (enough - least)))
+
+
+def _own_words(evidence: Floats) -> Floats:
+    """From 0 to 1: how far each class's examples suit its own words, and not another's: (classes,)."""
+    own = np.diag(evidence)
+    best = (evidence - np.diag(np.full(len(own), np.inf))).max(axis=1)
+    return np.exp(np.minimum(0, own) + BETTER_NAME * np.minimum(0, own - best))  # type: ignore[no-any-return]
 
 
 def _names_among_examples(vectors: Floats, labelled: LabelledDocuments) -> Floats:
@@ -206,26 +235,29 @@ def _moved_to(texts: Floats, known: _Known, head: ReadyHead) -> tuple[_Known, fl
     """
     step = (texts.mean(axis=0) - known.vectors.mean(axis=0)).astype(np.float32)
     moved = replace(known, vectors=known.vectors + step)
-    trust = float(np.clip((_certainty(softmax(moved.scorer(head)(texts))) - head.doubt) / CERTAIN, 0, 1))
+    certainty = float(_certainties(softmax(moved.scorer(head)(texts))).mean())
+    trust = float(np.clip((certainty - head.doubt) / CERTAIN, 0, 1))
     return replace(known, vectors=known.vectors + np.float32(trust) * step), trust
 
 
-def _certainty(shares: Floats) -> float:
-    """From 0 to 1: how far the probabilities (texts, classes) are from being equal."""
-    return 1 - float(entropy(shares).mean()) / float(np.log(shares.shape[1]))
+def _certainties(shares: Floats) -> Floats:
+    """From 0 to 1: how far each text's probabilities (texts, classes) are from being equal, (texts,)."""
+    return np.maximum(0, 1 - entropy(shares) / np.log(shares.shape[1]))  # type: ignore[no-any-return]
 
 
 def _with_pool(head: ReadyHead, known: _Known, texts: Floats, trust: float) -> CentredScorer:
     """Assign the texts to classes, add each class's mean text to its examples, and repeat with the scorer learned so.
 
     The less certain the first assignment is, and the less the texts are trusted, the less they count: they may belong to
-    other classes.
+    other classes. For the same reason a text counts as far as it is more certain than others.
     """
     scorer = known.scorer(head)
     classes = known.targets.shape[1]
     shares = softmax(scorer(texts))  # (texts, classes)
-    most = POOL_STRENGTH * max(1.0, classes / FEW_CLASSES) ** 0.5 * _certainty(shares) ** 3 * trust
+    most = POOL_STRENGTH * max(1.0, classes / FEW_CLASSES) ** 0.5 * float(_certainties(shares).mean()) ** 3 * trust
     for _ in range(POOL_ROUNDS):
+        certainties = _certainties(shares)
+        shares *= (certainties / max(float(certainties.mean()), TINY))[:, None]
         shares[shares < LEAST_SHARE * shares.max(axis=1, keepdims=True)] = 0
         sizes = shares.sum(axis=0)
         found = sizes > LEAST_TEXTS

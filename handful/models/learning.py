@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..utils.functional import unit_length
+import numpy as np
+
+from ..utils.functional import Floats, unit_length
 from .examples import LabelledDocuments, trust_in_names, weighted_scorer
 from .heads import CentredScorer, ReadyHead
 from .text_encoders import FittedEncoder, TextEncoder
@@ -18,7 +20,7 @@ class Learned:
     labelled: LabelledDocuments  # what it was learned from, without label words that do not count
     encoder: FittedEncoder
     scorer: CentredScorer
-    name_weight: float  # in examples; 0 if there are no label words, or if the examples contradict them
+    name_weights: Floats  # (classes,): of the words of each label, in examples; 0 where there are none, or examples contradict
     pooled: int  # unlabelled texts that counted
 
 
@@ -28,11 +30,11 @@ def learn(encoder: TextEncoder, head: ReadyHead, labelled: LabelledDocuments, po
     vectors = fitted.vectors(labelled.documents)  # (documents, dim)
     if not labelled.exclusive:
         scorer = head.fit(vectors, labelled.targets, labelled.weights, exclusive=False)
-        return Learned(labelled, fitted, scorer, float(labelled.names.any()), 0)
+        return Learned(labelled, fitted, scorer, labelled.names.astype(np.float32) @ labelled.targets, 0)
     vectors = unit_length(vectors)
-    name_weight = trust_in_names(vectors, labelled)
-    if name_weight == 0 and labelled.needless_names.any():
+    name_weights = trust_in_names(vectors, labelled)
+    if not name_weights.any() and labelled.needless_names.any():
         return learn(encoder, head, labelled.select(~labelled.needless_names), pool)
     texts = unit_length(fitted.vectors(pool)) if pool is not None and len(pool) else None
-    scorer, pooled = weighted_scorer(head, vectors, labelled, name_weight, texts)
-    return Learned(labelled, fitted, scorer, name_weight, pooled)
+    scorer, pooled = weighted_scorer(head, vectors, labelled, name_weights, texts)
+    return Learned(labelled, fitted, scorer, name_weights, pooled)

@@ -163,9 +163,8 @@ def compare(folder: Path) -> list[str]:
         material = validation_material(data)
         known = {name: unit_vectors(encoder)(material.texts) for name, encoder in encoders.items()}
         for shots, draws in COMPARED_DRAWS.items():
-            for draw in range(
-                draws * (3 if data == "requests:val" and shots == max(SHOTS) else 1)
-            ):  # few queries are left there
+            more = 3 if data == "requests:val" and shots == max(SHOTS) else 1  # few queries are left there
+            for draw in range(draws * more):
                 support, query = _examples_and_queries(material.labels, shots, draw)
                 for name, vectors in known.items():
                     head = LogisticRegression(C=10, max_iter=200).fit(vectors[support], material.labels[support])
@@ -218,9 +217,8 @@ def train_student(work: Path, arguments: argparse.Namespace) -> None:
         write_json(folder / "peers.json", {name: validate(unit_vectors(peer)) for name, peer in peers.items()})
     student = new_student(SOURCE, targets.shape[1], training.layers)
     if arguments.start:
-        start_with(
-            exported_layers(arguments.start) if arguments.start.suffix == ".onnx" else layers_of(arguments.start), student
-        )
+        layers = exported_layers if arguments.start.suffix == ".onnx" else layers_of
+        start_with(layers(arguments.start), student)
     train(student, SOURCE, texts, targets, training, folder, validate, arguments.every)
 
 

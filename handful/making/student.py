@@ -149,9 +149,7 @@ def new_student(source: str, dim: int, layers: int) -> Student:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    transformer = AutoModel.from_pretrained(
-        Reader(source).folder, attn_implementation="eager"
-    )  # the gradients of others are slow
+    transformer = AutoModel.from_pretrained(Reader(source).folder, attn_implementation="eager")  # others have slow gradients
     transformer.pooler = None
     every = transformer.encoder.layer
     if not 1 <= layers <= len(every):

@@ -80,7 +80,7 @@ def load_experiment_data(settings: RunSettings, encode: Callable[[Sequence[str]]
     dataset = load_data(settings)
     words, names = name_documents(dataset.corpus.classes, settings.episode.class_names)
     frequent = dataset.corpus.frequent(settings.model.min_count)
-    corpus, texts, mark, mark_sentences = _with_vectors(frequent.with_documents(words), settings.model, encode)
+    corpus, texts, mark, mark_sentences = _with_vectors(frequent.with_documents(words), len(words), settings.model, encode)
     names = np.where(names >= 0, len(dataset.corpus) + names, -1)
     names[texts.lengths[names] == 0] = -1  # no word of the name has a vector
     wanted = settings.model.attention.word_frequencies == "background"
@@ -97,14 +97,18 @@ def load_experiment_data(settings: RunSettings, encode: Callable[[Sequence[str]]
 
 
 def _with_vectors(
-    corpus: Corpus, settings: ModelSettings, encode: Callable[[Sequence[str]], Floats] | None
+    corpus: Corpus, names: int, settings: ModelSettings, encode: Callable[[Sequence[str]], Floats] | None
 ) -> tuple[Corpus, Texts, Marking, Marking | None]:
-    """A corpus with vectors of its words, of its whole texts, or of both; the last marking is for texts next to words."""
+    """A corpus with vectors of its words, of its whole texts, or of both; the last marking is for texts next to words.
+
+    The last `names` documents are names of classes.
+    """
     name = settings.vectors.sentence_encoder
     if not name:
         return *_with_word_vectors(corpus, settings, encode), None
     encoder = _sentence_encoder(name, encode)
-    sentences = encoder.read(" ".join(corpus.words(document)) for document in range(len(corpus))).vectors
+    read = [" ".join(corpus.words(document)) for document in range(len(corpus))]
+    sentences = encoder.read_examples(read[: len(read) - names], read[len(read) - names :]).vectors
     mark = mark_by_text(lambda words: encoder.read(words).vectors)
     if not settings.vectors.words:
         return corpus, corpus.sentence_texts(sentences), mark, None

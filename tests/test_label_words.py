@@ -17,14 +17,18 @@ from handful.utils.files import read_lines
 WAYS = 20
 
 
-@pytest.fixture(scope="module")
-def requests() -> dict[str, list[str]]:
-    """Texts by class, of the validation services."""
+def texts_by_class(data: str) -> dict[str, list[str]]:
+    """Texts of the classes whose label reads as words."""
     found: dict[str, list[str]] = {}
-    for _, line in read_lines(find_data("requests")[0]):
+    for _, line in read_lines(find_data(data)[0]):
         row = json.loads(line)
         found.setdefault(row["label"], []).append(row["text"])
     return {label: texts for label, texts in found.items() if label_words(label) and len(texts) > 6}
+
+
+@pytest.fixture(scope="module")
+def requests() -> dict[str, list[str]]:
+    return texts_by_class("requests")
 
 
 def draw(requests: dict[str, list[str]], ways: int, shots: int, seed: int) -> tuple[list[str], list[str], list[str], list[str]]:

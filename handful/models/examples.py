@@ -18,7 +18,7 @@ Bools = np.ndarray[Any, np.dtype[np.bool_]]
 # Chosen on the validation tasks of docs/log.md
 NAME_WEIGHT = 3.0  # the words of a label count like this many examples
 NAME_SHARPNESS = 10.0  # factor that turns cosines with label words into logits
-CHANCE, SURE = (0.25, 2.0), (0.625, 4.0)  # standard deviations per other class, and at most, above chance: label words do not
+CHANCE, SURE = (0.2, 2.0), (0.5, 4.0)  # standard deviations per other class, and at most, above chance: label words do not
 # count up to the first, and fully from the second
 BETTER_NAME = 0.5  # power of how much likelier the words of another label make a class's examples
 POOL_ROUNDS = 4  # of assigning unlabelled texts to classes

@@ -325,8 +325,10 @@ def test_a_text_is_its_weighted_words_next_to_its_sentence_vector(joined: Experi
     np.testing.assert_allclose(vectors[:, dim:], expected, atol=1e-6)
 
 
-def test_the_preset_has_the_head_of_the_classifier(joined_run: Path) -> None:
-    assert load_run(joined_run).model.head == SENTENCE_HEAD
+@pytest.mark.parametrize("preset", ["sentence-classifier", "our-sentence"])
+def test_the_preset_has_the_head_of_the_classifier(preset: str) -> None:
+    options = {name: value for name, value in load_preset(preset).items() if name != ABOUT}
+    assert FewShotModel.initial(settings_from_options(options).model, 26).head == SENTENCE_HEAD
 
 
 def test_a_run_with_sentence_vectors_next_to_words_is_read_again(joined: ExperimentData, joined_run: Path) -> None:

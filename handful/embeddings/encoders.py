@@ -97,7 +97,7 @@ HANDFUL = KnownEncoder(
     dim=384,
     pooling="",  # the network itself gives one vector per text
     files=(
-        KnownFile(MODEL, 23_890_606, "d7d4a27b661e6494e0855824358a201039b99d7d852b8d46597160b2375f4a19"),
+        KnownFile(MODEL, 23_874_828, "991a395cfd663099da2682af7b4aa050a87482cf43ae660fecabe7d4023eaf32"),
         KnownFile(TOKENIZER, 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
     ),
     published=(),

@@ -21,6 +21,7 @@ NAME_SHARPNESS = 10.0  # factor that turns cosines with label words into logits
 CHANCE, SURE = (0.2, 2.0), (0.5, 4.0)  # standard deviations per other class, and at most, above chance: label words do not
 # count up to the first, and fully from the second
 BETTER_NAME = 0.5  # power of how much likelier the words of another label make a class's examples
+MOST_DOUBTS = 2.0  # examples whose evidence counts against the words of their class, at most: `suggest` chooses hard ones
 POOL_ROUNDS = 4  # of assigning unlabelled texts to classes
 POOL_TEXT_WEIGHT = 0.3  # an unlabelled text counts like this many examples,
 FEW_TEXTS = 10.0  # of a class count half of that,
@@ -164,7 +165,8 @@ def trust_in_names(vectors: Floats, labelled: LabelledDocuments) -> Floats:
     likelihood = np.log(np.maximum(softmax(NAME_SHARPNESS * cosines) * both.sum(), TINY))
     evidence = (targets * weights[:, None]).T @ likelihood  # (classes, words): for each class having these words
     worth *= _better_than_chance(evidence)
-    worth[both] *= _own_words(evidence)
+    sizes = weights @ targets  # (classes,)
+    worth[both] *= _own_words(evidence * np.minimum(1, MOST_DOUBTS / np.maximum(sizes, TINY))[:, None])
     return worth
 
 

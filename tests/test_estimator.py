@@ -162,6 +162,8 @@ def test_representatives_stand_for_all_and_count_by_weight() -> None:
     assert groups[representatives(vectors, np.ones(75), 4)].tolist() == [0, 1, 2, 3]
     assert groups[representatives(vectors, np.where(groups == 3, 100.0, 1.0), 1)].tolist() == [3]
     assert sorted(representatives(vectors, np.zeros(75), 100)) == list(range(75))
+    before = np.stack([vectors[groups == group].mean(axis=0) for group in (0, 1)])
+    assert groups[representatives(vectors, np.ones(75), 2, before)].tolist() == [2, 3]
 
 
 def test_an_even_sample_is_of_all_in_order_and_always_the_same() -> None:

@@ -13,7 +13,7 @@ from ...classifier.suggestion import suggest_texts, uncertainty
 from ..store.database import Database
 from ..store.names import TextState
 from ..store.projects import ProjectRow, read_row
-from ..store.texts import TextFilter, find_among, find_numbers, page_of_texts, texts_by_number
+from ..store.texts import TextFilter, find_among, find_numbers, page_of_texts, recently_labelled, texts_by_number
 from .computed import Key, key_of
 from .models import ProjectModel
 
@@ -40,10 +40,13 @@ def choose_ahead(database: Database, model: ProjectModel, project: str) -> tuple
         numbers = find_numbers(connection, row, TextFilter(states=UNDECIDED, test=False))
         chosen = random.Random(row.version).sample(numbers, min(CANDIDATES, len(numbers)))  # noqa: S311
         found = texts_by_number(connection, row, sorted(chosen))
-    if model.fitted is None or not found:
-        return key_of(row), Queue((), ())
+        if model.fitted is None or not found:
+            return key_of(row), Queue((), ())
+        known = TextFilter(states=("labelled",), test=False)
+        recent = recently_labelled(connection, row, known, 0, len(model.fitted.classes))
+        labelled = [one.text for one in texts_by_number(connection, row, recent)]
     texts, order = [one.text for one in found], [one.number for one in found]
-    suggested = suggest_texts(model.fitted, texts, AHEAD)
+    suggested = suggest_texts(model.fitted, texts, AHEAD, labelled)
     unsure = uncertainty(model.fitted.probabilities(model.fitted.scores(texts)), "single")
     ranked = (-unsure).argsort(kind="stable")[:AHEAD]
     return key_of(row), Queue(tuple(order[i] for i in suggested), tuple(order[i] for i in ranked))
